@@ -21,7 +21,12 @@ from tritonpy.logs import LOGGER
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # tests import ONNX Runtime themselves, too
 ALLOWED = "needs "
 SEED_BITS = 32
-_LOGGERS = ("", LOGGER, "tritonpy.model", "tritonpy.repository")  # loggers whose levels commands set
+_LOGGERS = (
+    "",
+    LOGGER,
+    "tritonpy.model",
+    "tritonpy.repository",
+)  # loggers whose levels commands set
 
 settings.register_profile("tritonpy", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("tritonpy")
@@ -56,7 +61,9 @@ def pytest_report_header(config: pytest.Config) -> str:
     return _repeat(config)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
     """Print the seed next to the failures: a quiet run has no header."""
     if exitstatus:
         terminalreporter.line(_repeat(config))
@@ -82,13 +89,18 @@ class _SkipRule:
 
     def _note(self, report: pytest.CollectReport | pytest.TestReport) -> None:
         if hasattr(report, "wasxfail"):
-            self._offenders.append(f"{report.nodeid}: xfail: {report.wasxfail or 'no reason given'}")
+            self._offenders.append(
+                f"{report.nodeid}: xfail: {report.wasxfail or 'no reason given'}"
+            )
         elif report.skipped and not (reason := _reason(report)).startswith(ALLOWED):
             self._offenders.append(f"{report.nodeid}: skip: {reason}")
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Fail a run that would otherwise pass."""
-        if self._offenders and session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
+        if self._offenders and session.exitstatus in {
+            pytest.ExitCode.OK,
+            pytest.ExitCode.NO_TESTS_COLLECTED,
+        }:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -99,7 +111,8 @@ class _SkipRule:
         for offender in self._offenders:
             terminalreporter.line(offender)
         terminalreporter.line(
-            f'A test may skip only for a GPU or a tool that is not there, with a reason that begins with "{ALLOWED}"; '
+            "A test may skip only for a GPU or a tool that is not there, "
+            f'with a reason that begins with "{ALLOWED}"; '
             "xfail is not allowed."
         )
 

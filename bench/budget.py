@@ -30,7 +30,9 @@ MODELS = 50
 SIZE = 1 << 20
 CAPACITIES = (5, 10, 20, 30)
 SKEWS = {"uniform": 0.0, "Zipf": 1.0}
-BODY = json.dumps({"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1], "data": [1]}]}).encode()
+BODY = json.dumps(
+    {"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1], "data": [1]}]}
+).encode()
 CONFIG = """
 backend: "weights"
 input { name: "IN" data_type: TYPE_INT32 dims: 1 }
@@ -127,7 +129,9 @@ def measure(repository: Path, traffic: str, capacity: int, clients: int, request
 
 def main() -> None:
     """Measure, print a table, and draw the plot."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--plot", type=Path, help="draw the hit rates into this file")
@@ -135,7 +139,10 @@ def main() -> None:
     logging.disable(logging.WARNING)
     results = []
     print(f"{MODELS} models of 1 MiB, {arguments.requests} requests over HTTP")
-    print("traffic  fits  clients  hit rate  LRU simulated  best possible   max held  evictions       s")
+    print(
+        "traffic  fits  clients  hit rate  LRU simulated  best possible   max held  evictions    "
+        "   s"
+    )
     with tempfile.TemporaryDirectory() as folder:
         repository = ModelRepository(Path(folder))
         for number in range(MODELS):
@@ -146,7 +153,8 @@ def main() -> None:
                     one = measure(repository.path, traffic, capacity, clients, arguments.requests)
                     results.append(one)
                     print(
-                        f"{one.traffic:8} {one.capacity:4} {one.clients:8} {one.measured:9.1%} {one.simulated:14.1%} {one.best:14.1%} "
+                        f"{one.traffic:8} {one.capacity:4} {one.clients:8} {one.measured:9.1%} "
+                        f"{one.simulated:14.1%} {one.best:14.1%} "
                         f"{one.highest / SIZE:6.1f} MiB {one.evictions:10} {one.seconds:7.1f}",
                         flush=True,
                     )

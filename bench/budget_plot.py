@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def draw(results: Sequence[Result], file: Path) -> None:
     """Plot hit rates over capacity for each kind of traffic into `file`."""
     kinds = list(dict.fromkeys(each.traffic for each in results))
-    figure, rows = plt.subplots(1, len(kinds), figsize=(5 * len(kinds), 4), layout="constrained", squeeze=False)
+    figure, rows = plt.subplots(
+        1, len(kinds), figsize=(5 * len(kinds), 4), layout="constrained", squeeze=False
+    )
     for kind, axes in zip(kinds, rows[0], strict=True):
         of_kind = [each for each in results if each.traffic == kind]
         capacities = sorted({each.capacity for each in of_kind})
@@ -44,7 +46,11 @@ def draw(results: Sequence[Result], file: Path) -> None:
                 label=label,
             )
         axes.set(
-            title=f"{kind} traffic, 50 models", xlabel="models that fit", ylabel="hit rate", ylim=(0, 1), xlim=(0, None)
+            title=f"{kind} traffic, 50 models",
+            xlabel="models that fit",
+            ylabel="hit rate",
+            ylim=(0, 1),
+            xlim=(0, None),
         )
         axes.legend(fontsize=8)
     figure.savefig(file)

@@ -19,14 +19,16 @@ def trace(models: int, count: int, skew: float, seed: int) -> list[int]:
 
 
 def least_recently_used(requested: Sequence[int], capacity: int) -> float:
-    """Return the hit rate of the server's policy if `capacity` models fit and all are always evictable."""
+    """Return the hit rate of the server's policy if `capacity` models fit, all evictable."""
     last_use: dict[int, int] = {}
     hits = 0
     for time, model in enumerate(requested):
         if model in last_use:
             hits += 1
         else:
-            residents = [ResidentModel(str(key), {"cpu": 1}, used) for key, used in last_use.items()]
+            residents = [
+                ResidentModel(str(key), {"cpu": 1}, used) for key, used in last_use.items()
+            ]
             for key in choose_evictions(residents, {"cpu": 1}, MemoryLimits(capacity)) or ():
                 del last_use[int(key)]
         last_use[model] = time
@@ -34,7 +36,7 @@ def least_recently_used(requested: Sequence[int], capacity: int) -> float:
 
 
 def optimal(requested: Sequence[int], capacity: int) -> float:
-    """Return the hit rate of the optimal policy, which evicts the model with the latest next use."""
+    """Return the optimal hit rate: the policy evicts the model with the latest next use."""
     use_times: dict[int, list[int]] = {}
     for time, model in enumerate(requested):
         use_times.setdefault(model, []).append(time)

@@ -1,8 +1,8 @@
 """Cost and benefit of the response cache: `python -m bench.cache [--triton FILE]`.
 
-Compares hits with misses of the same model, which sleeps for 1 ms, and with hits of the real Triton's local
-cache. Then it measures the key, look-up and insertion by input size. Rows and verdicts are as in
-`bench.compare`.
+Compares hits with misses of the same model, which sleeps for 1 ms, and with hits of the real
+Triton's local cache. Then it measures the key, look-up and insertion by input size. Rows and
+verdicts are as in `bench.compare`.
 """
 
 from __future__ import annotations
@@ -62,24 +62,33 @@ def cases() -> list[Case]:
 
 def _load(payload: payloads.Payload) -> Callable[[int], Callable[[Running, int], LoadResult]]:
     def in_flight(count: int) -> Callable[[Running, int], LoadResult]:
-        return lambda server, seconds: clients.wrk(server, payload, count, seconds, distinct=server.name == MISSES)
+        return lambda server, seconds: clients.wrk(
+            server, payload, count, seconds, distinct=server.name == MISSES
+        )
 
     return in_flight
 
 
 def costs(rounds: int = 200) -> Iterator[str]:
-    """Yield a table row per input size: µs for the key, for a successful look-up, and for an insertion."""
+    """Yield a row per input size: µs for the key, for a hit, and for an insertion."""
     yield "| inputs and outputs | key, µs | look-up, µs | insertion, µs |"
     yield "|---|---|---|---|"
     for name, size in SIZES.items():
-        tensor = Tensor.from_numpy("INPUT0", np.random.default_rng(0).integers(0, 256, (1, size), np.uint8))
-        request = InferRequest("m", {"INPUT0": tensor}, CallbackSink(lambda _request, _response: None))
+        tensor = Tensor.from_numpy(
+            "INPUT0", np.random.default_rng(0).integers(0, 256, (1, size), np.uint8)
+        )
+        request = InferRequest(
+            "m", {"INPUT0": tensor}, CallbackSink(lambda _request, _response: None)
+        )
         keys, cache = CacheKeyBuilder(b"m"), LocalCache(LocalCacheOptions(size=1 << 30))
         found = keys.key(request, request.inputs)
         cache.insert(found, [tensor])
         fresh = iter(range(1 << 60))
         figures = (
-            _microseconds(lambda: (cacheable_size(request), keys.key(request, request.inputs)), rounds),  # noqa: B023
+            _microseconds(
+                lambda: (cacheable_size(request), keys.key(request, request.inputs)),  # noqa: B023
+                rounds,
+            ),
             _microseconds(lambda: cache.lookup(found), rounds),  # noqa: B023
             _microseconds(lambda: cache.insert(next(fresh).to_bytes(32), [tensor]), rounds),  # noqa: B023
         )

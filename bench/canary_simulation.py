@@ -19,7 +19,7 @@ REQUESTS = 10_000
 
 @dataclass
 class Observations:
-    """State after each request: the canary's share, and its share of failed responses in the step."""
+    """State after each request: the canary's share, and its failure rate in the step."""
 
     failed_share: list[float] = field(default_factory=list)
     share: list[float] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Observations:
 
 
 def simulate(max_failed_share: float, error_rate: float, seed: int = 0) -> Observations:
-    """Send requests to a canary that fails with `error_rate` from step 2; the primary fails with 0.001."""
+    """Simulate a canary that fails with `error_rate` from step 2; the primary fails with 0.001."""
     source, tries = random.Random(seed), LowDiscrepancySequence(SQUARE_ROOT_OF_2)
     run = CanaryRun(Canary("model", 2, steps=STEPS, max_failed_share=max_failed_share), 0)
     observed, waiting = Observations(), []
@@ -42,7 +42,9 @@ def simulate(max_failed_share: float, error_rate: float, seed: int = 0) -> Obser
         if len(waiting) < IN_FLIGHT:
             continue
         was_tried, budget = waiting.pop(0)
-        failed = source.random() < (error_rate if was_tried and run.step >= BAD_FROM_STEP else 0.001)
+        failed = source.random() < (
+            error_rate if was_tried and run.step >= BAD_FROM_STEP else 0.001
+        )
         if was_tried:
             budget.end_request(counted=True, failed=failed)
             run.record_response(GAP_NS, failed=failed)
@@ -52,7 +54,9 @@ def simulate(max_failed_share: float, error_rate: float, seed: int = 0) -> Obser
             run.record_primary_response(GAP_NS, failed=failed)
         if now >= run.next_evaluation_ns or (failed and was_tried):
             run.evaluate(now)
-        observed.failed_share.append(budget.failures / budget.responses if budget.responses else 0.0)
+        observed.failed_share.append(
+            budget.failures / budget.responses if budget.responses else 0.0
+        )
         observed.share.append(run.share)
     observed.reason, observed.promoted = run.reason, run.state is CanaryState.PROMOTED
     return observed
@@ -68,7 +72,8 @@ def summary() -> str:
         found = [simulate(0.01, rate, seed) for seed in range(10)]
         lines.append(
             f"| {rate:.1%} | 1 % | {sum(observed.promoted for observed in found)} of {len(found)} "
-            f"| {max(observed.failures for observed in found)} | {max(max(observed.failed_share) for observed in found):.2%} |"
+            f"| {max(observed.failures for observed in found)} | "
+            f"{max(max(observed.failed_share) for observed in found):.2%} |"
         )
     return "\n".join(lines)
 
@@ -78,12 +83,18 @@ def draw(file: Path) -> None:
     import matplotlib.pyplot as plt
 
     rates = (0.02, 0.1, 1.0)
-    figure, columns = plt.subplots(1, len(rates), figsize=(4 * len(rates), 3.5), layout="constrained")
+    figure, columns = plt.subplots(
+        1, len(rates), figsize=(4 * len(rates), 3.5), layout="constrained"
+    )
     for rate, axes in zip(rates, columns, strict=True):
         observed = simulate(0.01, rate)
         end = "promoted" if observed.promoted else "rolled back"
         axes.plot(observed.share, c="tab:blue")
-        axes.set(title=f"fails {rate:.0%} from its second step on: {end}", xlabel="requests", ylim=(0, 0.6))
+        axes.set(
+            title=f"fails {rate:.0%} from its second step on: {end}",
+            xlabel="requests",
+            ylim=(0, 0.6),
+        )
         axes.set_ylabel("share of the canary", color="tab:blue")
         failing = axes.twinx()
         failing.plot([100 * share for share in observed.failed_share], c="tab:red", lw=0.8)

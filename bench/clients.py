@@ -20,7 +20,7 @@ MIN_RESPONSE_BYTES = 20  # minimum size of a gRPC response with a model name
 
 @dataclass(frozen=True)
 class LoadResult:
-    """One run of a client: requests/s, latencies in us (0: unknown), and server CPU per request in us."""
+    """One run of a client: requests/s, latencies (us, 0: unknown), server CPU per request (us)."""
 
     rate: float
     p50_us: float
@@ -43,7 +43,9 @@ end
 """
 
 
-def wrk(server: Running, payload: Payload, in_flight: int, seconds: int, distinct: bool = False) -> LoadResult:
+def wrk(
+    server: Running, payload: Payload, in_flight: int, seconds: int, distinct: bool = False
+) -> LoadResult:
     """Load the HTTP endpoint with `in_flight` connections; if `distinct`, all inputs differ."""
     with tempfile.TemporaryDirectory() as folder:
         body, script = Path(folder, "body"), Path(folder, "request.lua")
@@ -90,7 +92,10 @@ def h2load(server: Running, payload: Payload, in_flight: int, seconds: int) -> L
         frame.write_bytes(payload.frame)
         command = [
             "h2load", "-t1", f"-c{connections}", f"-m{in_flight // connections}", f"-D{seconds}",
-            "-H", "content-type: application/grpc", "-H", "te: trailers", "-d", str(frame), f"--log-file={log}",
+            "-H", (
+                "content-type: "
+                "application/grpc"
+            ), "-H", "te: trailers", "-d", str(frame), f"--log-file={log}",
             f"http://127.0.0.1:{server.grpc}/inference.GRPCInferenceService/ModelInfer",
         ]  # fmt: skip
         text, cpu = _run(command, server)
@@ -106,19 +111,29 @@ def h2load(server: Running, payload: Payload, in_flight: int, seconds: int) -> L
     return LoadResult(rate, times[len(times) // 2], cpu / done, times[len(times) * 99 // 100])
 
 
-def perf_analyzer(binary: Path, server: Running, payload: Payload, in_flight: int, protocol: str) -> LoadResult:
+def perf_analyzer(
+    binary: Path, server: Running, payload: Payload, in_flight: int, protocol: str
+) -> LoadResult:
     """Load one protocol with the real perf_analyzer: binary tensors, one window of 3 s."""
     return perf_analyzer_with(binary, server, payload.model, in_flight, protocol, 3)
 
 
 def perf_analyzer_with(
-    binary: Path, server: Running, model: str, in_flight: int, protocol: str, seconds: int, more: Sequence[str] = ()
+    binary: Path,
+    server: Running,
+    model: str,
+    in_flight: int,
+    protocol: str,
+    seconds: int,
+    more: Sequence[str] = (),
 ) -> LoadResult:
     """Run perf_analyzer with a model, the seconds of a window, and further flags."""
     port = server.http if protocol == "http" else server.grpc
     command = [
-        str(binary), "-m", model, "-i", protocol, "-u", f"127.0.0.1:{port}", f"--concurrency-range={in_flight}",
-        f"--measurement-interval={seconds * 1000}", "--max-trials=3", "--stability-percentage=999", *more,
+        str(binary), "-m", model, "-i", protocol, "-u", f"127.0.0.1:{port}",
+        f"--concurrency-range={in_flight}",
+        f"--measurement-interval={seconds * 1000}", "--max-trials=3", "--stability-percentage=999",
+        *more,
     ]  # fmt: skip
     text, cpu = _run(command, server)
     # perf_analyzer runs several windows and reports one.
@@ -132,14 +147,18 @@ def _run(command: list[str], server: Running) -> tuple[str, float]:
     for _ in range(ATTEMPTS):
         before = server.cpu_seconds()
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
+            )
         except (
             subprocess.TimeoutExpired
         ):  # perf_analyzer hangs sometimes, although the server responds to other clients
             print(f"{command[0]} hung on {server.name}: retrying", file=sys.stderr, flush=True)
             continue
         if done.returncode != 0:
-            raise RuntimeError(f"{command[0]} failed on {server.name}:\n{done.stdout}\n{done.stderr}")
+            raise RuntimeError(
+                f"{command[0]} failed on {server.name}:\n{done.stdout}\n{done.stderr}"
+            )
         return done.stdout, (server.cpu_seconds() - before) * 1e6
     raise RuntimeError(f"{command[0]} hung on {server.name} {ATTEMPTS} times")
 

@@ -13,11 +13,13 @@ from bench.clients import LoadResult
 from bench.processes import Running
 
 RUNNING = Running("codec alone", os.getpid())
-_WORKER = Path(__file__).resolve().parent.parent / "plugins/backend_python/tritonpy_backend_python/worker"
+_WORKER = (
+    Path(__file__).resolve().parent.parent / "plugins/backend_python/tritonpy_backend_python/worker"
+)
 
 
 def load(seconds: int) -> LoadResult:
-    """Decode and encode the 10,000 strings of a request repeatedly; return the median of both together."""
+    """Return the median time to decode and encode the 10,000 strings of a request."""
     sys.path.append(str(_WORKER))
     import numpy as np
 

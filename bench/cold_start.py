@@ -42,10 +42,17 @@ def main() -> int:
         ours = [*explicit, *OWN_FLAGS.get(arguments.transport, ())]
         starts: dict[str, Start] = {
             "tritonpy": partial(processes.tritonpy, repository, *ours, wait=_wait_for_responses),
-            "Triton": partial(processes.triton, arguments.triton, repository, *explicit, wait=_wait_for_responses),
+            "Triton": partial(
+                processes.triton, arguments.triton, repository, *explicit, wait=_wait_for_responses
+            ),
         }
-        name = f"cold start on {arguments.transport}, {len(MODELS)} Python models, to the first response of each"
-        case = Case(name, "Triton", lambda server, _seconds: _start(starts[server.name]), GOAL, P50, aim=AIM)
+        name = (
+            f"cold start on {arguments.transport}, {len(MODELS)} Python models, "
+            "to the first response of each"
+        )
+        case = Case(
+            name, "Triton", lambda server, _seconds: _start(starts[server.name]), GOAL, P50, aim=AIM
+        )
         # No server runs between starts, so these have a name only.
         return run(arguments, [case], {server: Running(server, 0) for server in starts})
 
@@ -65,7 +72,9 @@ def _wait_for_responses(http: int) -> None:
             "Content-Type": "application/octet-stream",
             "Inference-Header-Content-Length": str(payload.header_length),
         }
-        request = urllib.request.Request(f"http://127.0.0.1:{http}/v2/models/{name}/infer", payload.body, headers)
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{http}/v2/models/{name}/infer", payload.body, headers
+        )
         while not _succeeds(request):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no response of '{name}' in {TIMEOUT_S} s")
@@ -73,7 +82,10 @@ def _wait_for_responses(http: int) -> None:
 
 
 def _succeeds(request: urllib.request.Request) -> bool:
-    with contextlib.suppress(urllib.error.URLError, OSError), urllib.request.urlopen(request, timeout=5) as response:
+    with (
+        contextlib.suppress(urllib.error.URLError, OSError),
+        urllib.request.urlopen(request, timeout=5) as response,
+    ):
         return response.status == 200
     return False
 

@@ -1,9 +1,9 @@
 """Comparison of tritonpy with the real Triton and the bare echo server of each transport.
 
-Run with `python -m bench.compare --triton FILE`. Each row alternates between its two running servers for at
-least five pairs of short runs; `bench.verdict` defines the verdict. `--triton` is the real server's start
-script and `--perf-analyzer` its load generator; `tests/conformance/oracle.sh DIR` makes both. Rows without
-their servers are skipped with a message.
+Run with `python -m bench.compare --triton FILE`. Each row alternates between its two running
+servers for at least five pairs of short runs; `bench.verdict` defines the verdict. `--triton` is
+the real server's start script and `--perf-analyzer` its load generator;
+`tests/conformance/oracle.sh DIR` makes both. Rows without their servers are skipped with a message.
 """
 
 from __future__ import annotations
@@ -30,12 +30,17 @@ REGION_MIB = 32
 def main() -> int:
     """Run the chosen rows and print the table; return 1 if a row fell short."""
     parser = parser_of(__doc__)
-    parser.add_argument("--transport", choices=TRANSPORTS, action="append", help="only rows of these transports")
+    parser.add_argument(
+        "--transport", choices=TRANSPORTS, action="append", help="only rows of these transports"
+    )
     arguments = parser.parse_args()
     cases = [
         case
         for transport in arguments.transport or TRANSPORTS
-        for case in (*comparison_rows.comparison_cases(transport, arguments.perf_analyzer), *_in_process(transport))
+        for case in (
+            *comparison_rows.comparison_cases(transport, arguments.perf_analyzer),
+            *_in_process(transport),
+        )
         if arguments.only in case.name
     ]
     wanted = {name for case in cases for name in (case.subject, case.other)}
@@ -43,7 +48,9 @@ def main() -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         memory = stack.enter_context(regions.shared(REGION_MIB))
         starts = _starts(folder, arguments.triton)
-        servers = {name: stack.enter_context(start()) for name, start in starts.items() if name in wanted}
+        servers = {
+            name: stack.enter_context(start()) for name, start in starts.items() if name in wanted
+        }
         for name in servers.keys() & {"tritonpy", ON_GRPCIO, TRITON}:
             regions.register(servers[name], memory)
         return run(arguments, cases, servers)
@@ -54,17 +61,56 @@ def _in_process(transport: str) -> list[Case]:
     if transport != "uvicorn":
         return []
 
-    def http(in_flight: int, payload: payloads.Payload) -> Callable[[Running, int], clients.LoadResult]:
+    def http(
+        in_flight: int, payload: payloads.Payload
+    ) -> Callable[[Running, int], clients.LoadResult]:
         return lambda server, seconds: clients.wrk(server, payload, in_flight, seconds)
 
     small, large, echo = payloads.add_sub(), payloads.identity(), ECHO[transport]
     return [
-        Case("HTTP on uvicorn, ONNX add/sub, 8 in flight, wrk", echo, http(8, small), 0.55, subject=ONNX),
-        Case("HTTP on uvicorn, ONNX add/sub, 32 in flight, wrk", echo, http(32, small), 0.55, subject=ONNX),
-        Case("HTTP on uvicorn, ONNX 16 MiB identity, wrk", f"{echo} large", http(2, large), 0.6, subject=ONNX),
-        Case("HTTP on uvicorn, ONNX add/sub, 8 in flight, wrk", TRITON, http(8, small), 1.2, subject=ONNX),
-        Case("HTTP on uvicorn, ONNX add/sub, 32 in flight, wrk", TRITON, http(32, small), 1.2, subject=ONNX),
-        Case("HTTP on uvicorn, ONNX add/sub, 1 in flight, wrk p50", TRITON, http(1, small), 1.15, P50, ONNX),
+        Case(
+            "HTTP on uvicorn, ONNX add/sub, 8 in flight, wrk",
+            echo,
+            http(8, small),
+            0.55,
+            subject=ONNX,
+        ),
+        Case(
+            "HTTP on uvicorn, ONNX add/sub, 32 in flight, wrk",
+            echo,
+            http(32, small),
+            0.55,
+            subject=ONNX,
+        ),
+        Case(
+            "HTTP on uvicorn, ONNX 16 MiB identity, wrk",
+            f"{echo} large",
+            http(2, large),
+            0.6,
+            subject=ONNX,
+        ),
+        Case(
+            "HTTP on uvicorn, ONNX add/sub, 8 in flight, wrk",
+            TRITON,
+            http(8, small),
+            1.2,
+            subject=ONNX,
+        ),
+        Case(
+            "HTTP on uvicorn, ONNX add/sub, 32 in flight, wrk",
+            TRITON,
+            http(32, small),
+            1.2,
+            subject=ONNX,
+        ),
+        Case(
+            "HTTP on uvicorn, ONNX add/sub, 1 in flight, wrk p50",
+            TRITON,
+            http(1, small),
+            1.15,
+            P50,
+            ONNX,
+        ),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Rows of the comparison with the real Triton: same model.py, configuration and load on both servers."""
+"""Rows of the comparison with the real Triton: same model, configuration and load."""
 
 from __future__ import annotations
 
@@ -71,8 +71,13 @@ def _light_client_cases(transport: str, protocol: Protocol) -> Iterator[Case]:
 
     def case(model: str, in_flight: int, target: Target, figure: str = RATE) -> Case:
         load = _load(client, payloads.add_sub(model), in_flight)
-        name = f"{_title(protocol, transport)}, {BATCHING_NAMES[model]}, {in_flight} in flight, {client.__name__}"
-        return Case(_with_figure(name, figure), TRITON, load, target.goal, figure, subject, target.aim)
+        name = (
+            f"{_title(protocol, transport)}, {BATCHING_NAMES[model]}, {in_flight} in flight, "
+            f"{client.__name__}"
+        )
+        return Case(
+            _with_figure(name, figure), TRITON, load, target.goal, figure, subject, target.aim
+        )
 
     for in_flight in (32, 64):
         yield case("batched", in_flight, protocol.batched)
@@ -85,27 +90,39 @@ def _light_client_cases(transport: str, protocol: Protocol) -> Iterator[Case]:
         ("", payloads.identity()),
         (" through shared memory", payloads.identity_in_region()),
     ):
-        name = f"{_title(protocol, transport)}, 16 MiB in and out{transport_text}, 2 in flight, {client.__name__}"
+        name = (
+            f"{_title(protocol, transport)}, 16 MiB in and out{transport_text}, 2 in flight, "
+            f"{client.__name__}"
+        )
         yield Case(name, TRITON, _load(client, payload, 2), LARGE.goal, RATE, subject, LARGE.aim)
 
 
-def _perf_analyzer_cases(transport: str, protocol: Protocol, name: str, binary: Path) -> Iterator[Case]:
+def _perf_analyzer_cases(
+    transport: str, protocol: Protocol, name: str, binary: Path
+) -> Iterator[Case]:
     subject = subject_of(transport)
     settings = [("batched", count, protocol.batched, RATE) for count in (32, 64)]
     settings += [("single", count, protocol.single, RATE) for count in (8, 32, 64)]
     settings += [("single", 1, protocol.latency, P50)]
     for model, in_flight, target, figure in settings:
-        title = f"{_title(protocol, transport)}, {BATCHING_NAMES[model]}, {in_flight} in flight, perf_analyzer"
+        title = (
+            f"{_title(protocol, transport)}, {BATCHING_NAMES[model]}, {in_flight} in flight, "
+            "perf_analyzer"
+        )
         load = _perf(binary, model, in_flight, name)
-        yield Case(_with_figure(title, figure), TRITON, load, target.goal, figure, subject, target.aim)
+        yield Case(
+            _with_figure(title, figure), TRITON, load, target.goal, figure, subject, target.aim
+        )
 
 
 def _echo_cases(transport: str) -> Iterator[Case]:
-    """Yield rows with the transport's own cost: the echo alone, and ONNX Runtime in process against it."""
+    """Yield rows with the transport's own cost: the echo alone, and against ONNX Runtime."""
     echo, client, payload = ECHO[transport], clients.h2load, payloads.add_sub()
     title = _title(PROTOCOLS["grpc"], transport)
     latency = _load(client, payloads.add_sub("single"), 1)
-    yield Case(f"{title}, the bare echo, 1 in flight, h2load p50", TRITON, latency, NO_GOAL, P50, echo)
+    yield Case(
+        f"{title}, the bare echo, 1 in flight, h2load p50", TRITON, latency, NO_GOAL, P50, echo
+    )
     subject = ONNX_SUBJECTS.get(transport, ONNX)
     for in_flight in (8, 32):
         name = f"{title}, ONNX add/sub in process, dynamic batching, {in_flight} in flight, h2load"
@@ -126,11 +143,15 @@ def _with_figure(name: str, figure: str) -> str:
     return name if figure == RATE else f"{name} {figure}"
 
 
-def _load(client: Client, payload: payloads.Payload, in_flight: int) -> Callable[[Running, int], LoadResult]:
+def _load(
+    client: Client, payload: payloads.Payload, in_flight: int
+) -> Callable[[Running, int], LoadResult]:
     return lambda server, seconds: client(server, payload, in_flight, seconds)
 
 
-def _perf(binary: Path, model: str, in_flight: int, protocol: str) -> Callable[[Running, int], LoadResult]:
+def _perf(
+    binary: Path, model: str, in_flight: int, protocol: str
+) -> Callable[[Running, int], LoadResult]:
     more = FEW_THREADS if in_flight > 1 else ()
     return lambda server, _seconds: clients.perf_analyzer_with(
         binary, server, model, in_flight, protocol, PERF_SECONDS, more

@@ -1,8 +1,9 @@
 """Throughput prediction for more CPU cores: `python -m bench.cores`.
 
-Measures the cost of a request in frontend processes, engine and workers with N = 0, 1 and 2 frontend processes
-(interleaved short runs, CPU times from /proc). From these costs it predicts the rate on 4, 16 and 64 cores. As a
-check, the costs at N = 1 must predict the rate at N = 2, and vice versa.
+Measures the cost of a request in frontend processes, engine and workers with N = 0, 1 and 2
+frontend processes (interleaved short runs, CPU times from /proc). From these costs it predicts the
+rate on 4, 16 and 64 cores. As a check, the costs at N = 1 must predict the rate at N = 2, and vice
+versa.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LoadFunction = Callable[[Running, int], LoadResult]
 
 @dataclass(frozen=True)
 class Costs:
-    """CPU us of one request by process kind (with the load generator), and the run's rate and cores."""
+    """CPU us of a request by process kind, load generator included; rate and cores of the run."""
 
     frontend: float
     engine: float
@@ -57,7 +58,9 @@ class Forecast:
     limit: str
 
 
-def predict(costs: Costs, cores: float, frontends: int, workers: int, client_us: float = 0.0) -> tuple[float, str]:
+def predict(
+    costs: Costs, cores: float, frontends: int, workers: int, client_us: float = 0.0
+) -> tuple[float, str]:
     """Return requests per second and the limiting stage; each process uses at most one core.
 
     `client_us` is the load generator's CPU time on the same cores.
@@ -73,7 +76,7 @@ def predict(costs: Costs, cores: float, frontends: int, workers: int, client_us:
 
 
 def best_forecast(costs: Costs, cores: int) -> Forecast:
-    """Return the best forecast over the number of processes, with the load generator on another machine."""
+    """Return the best forecast over the number of processes, without the load generator."""
     if not costs.frontend:
         rate, limit = predict(costs, cores, 0, cores)
         return Forecast(rate, 0, min(cores, ceil(rate * costs.worker / 1e6)), limit)
@@ -85,7 +88,7 @@ def best_forecast(costs: Costs, cores: int) -> Forecast:
 
 
 def prediction_ratio(measured: Costs, known: Costs, frontends: int) -> float:
-    """Return the measured rate relative to the prediction from the costs at another N on the same cores."""
+    """Return the measured rate relative to the prediction from the costs at another N."""
     return measured.rate / predict(known, measured.cores, frontends, 1, known.client)[0]
 
 
@@ -98,17 +101,24 @@ def measure(server: Running, run_load: LoadFunction, seconds: int) -> Costs:
     count = sum(spent.values()) * 1e6 / load.cpu_us
     each = {stage: time * 1e6 / count for stage, time in spent.items()}
     cores = load.rate * (sum(each.values()) + client * 1e6 / count) / 1e6
-    return Costs(each["frontend"], each["engine"], each["worker"], client * 1e6 / count, load.rate, cores)
+    return Costs(
+        each["frontend"], each["engine"], each["worker"], client * 1e6 / count, load.rate, cores
+    )
 
 
 def median(runs: list[Costs]) -> Costs:
     """Return the median of each field."""
-    return Costs(*(statistics.median(getattr(run, field.name) for run in runs) for field in fields(Costs)))
+    return Costs(
+        *(statistics.median(getattr(run, field.name) for run in runs) for field in fields(Costs))
+    )
 
 
 def _cpu_by_stage(server: Running) -> dict[str, float]:
     spent = {"frontend": 0.0, "engine": 0.0, "worker": 0.0}
-    for process in [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]:
+    for process in [
+        psutil.Process(server.pid),
+        *psutil.Process(server.pid).children(recursive=True),
+    ]:
         with contextlib.suppress(psutil.Error):
             times = process.cpu_times()
             stage = "frontend" if _FRONTEND in process.cmdline() else "worker"
@@ -161,24 +171,36 @@ def report(protocol: str, costs: dict[int, Costs]) -> None:
     """Print the measured costs, the check of the prediction, and the prediction."""
     print(f"\n{protocol}, {IN_FLIGHT} in flight, CPU us per request (medians):")
     print(
-        "| N | frontends | engine | workers | client | requests/s | cores used | engine / all of N = 0 |\n"
+        (
+            "| N | frontends | engine | workers | client | requests/s | cores used | engine / "
+            "all of N = 0 |\n"
+        )
         + "|---" * 8
         + "|"
     )
     for count, each in costs.items():
         share = f"{each.engine / costs[0].server:.2f}" if count else ""
         print(
-            f"| {count} | {each.frontend:.1f} | {each.engine:.1f} | {each.worker:.1f} | {each.client:.1f} | {each.rate:,.0f} "
+            f"| {count} | {each.frontend:.1f} | {each.engine:.1f} | {each.worker:.1f} | "
+            f"{each.client:.1f} | {each.rate:,.0f} "
             f"| {each.cores:.2f} | {share} |"
         )
     for count, other in ((1, 2), (2, 1)):
         ratio = prediction_ratio(costs[count], costs[other], count)
-        print(f"the rate at N = {count} is {ratio:.2f} of the prediction from the costs at N = {other}")
-    print("\n| cores | one process | N frontend processes | N | workers | times | limited by |\n" + "|---" * 7 + "|")
+        print(
+            f"the rate at N = {count} is {ratio:.2f} of the prediction from the costs at N = "
+            f"{other}"
+        )
+    print(
+        "\n| cores | one process | N frontend processes | N | workers | times | limited by |\n"
+        + "|---" * 7
+        + "|"
+    )
     for cores in MAX_ROWS:
         one, many = best_forecast(costs[0], cores), best_forecast(costs[2], cores)
         print(
-            f"| {cores} | {one.rate:,.0f} | {many.rate:,.0f} | {many.frontends} | {many.workers} | {many.rate / one.rate:.1f} "
+            f"| {cores} | {one.rate:,.0f} | {many.rate:,.0f} | {many.frontends} | {many.workers} "
+            f"| {many.rate / one.rate:.1f} "
             f"| {many.limit} |"
         )
 
@@ -201,7 +223,12 @@ def draw(found: dict[str, dict[int, Costs]], file: Path) -> None:
                 label=label,
             )
         axis.set(
-            title=protocol, xlabel="cores", ylabel="thousand requests/s", xscale="log", xticks=CORES, xticklabels=CORES
+            title=protocol,
+            xlabel="cores",
+            ylabel="thousand requests/s",
+            xscale="log",
+            xticks=CORES,
+            xticklabels=CORES,
         )
         axis.minorticks_off()
         axis.set_ylim(0)

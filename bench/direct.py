@@ -1,7 +1,7 @@
-"""A framework called directly, as in its documentation: `python -m bench.direct SUBJECT FOLDER ROWS`.
+"""Call a framework directly: `python -m bench.direct SUBJECT FOLDER ROWS`.
 
-FOLDER is the version folder of a model. The framework chooses its number of threads. `bench.repeated_work`
-controls the process.
+FOLDER is the version folder of a model. The framework chooses its number of threads.
+`bench.repeated_work` controls the process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def main() -> None:
 def _onnxruntime(folder: Path) -> Run:
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        folder / "model.onnx", providers=["CPUExecutionProvider"]
+    )
     return lambda inputs: session.run(None, dict(inputs))
 
 
@@ -42,7 +44,11 @@ def _torch(folder: Path) -> Run:
     import torch
 
     scripted = folder / "model.pt"
-    model = torch.jit.load(scripted) if scripted.exists() else torch.export.load(folder / "model.pt2").module()
+    model = (
+        torch.jit.load(scripted)
+        if scripted.exists()
+        else torch.export.load(folder / "model.pt2").module()
+    )
 
     def run(inputs: Inputs) -> object:
         with torch.inference_mode():
@@ -57,7 +63,8 @@ def _tensorflow(folder: Path) -> Run:
     loaded = tf.saved_model.load(str(folder / "model.savedmodel"))
     infer = loaded.signatures["serving_default"]
     return lambda inputs: [
-        each.numpy() for each in infer(**{name: tf.constant(array) for name, array in inputs.items()}).values()
+        each.numpy()
+        for each in infer(**{name: tf.constant(array) for name, array in inputs.items()}).values()
     ]
 
 

@@ -25,14 +25,18 @@ _SECOND = 10**9
 class Costs:
     """Recorded durations of a model's batches; `factor(now_ns)` scales them over time."""
 
-    def __init__(self, name: str, seed: int = 0, factor: Callable[[int], float] = lambda _: 1.0) -> None:
-        recorded: dict[str, list[float]] = json.loads((COSTS / f"{name}.json").read_text(encoding="utf-8"))
+    def __init__(
+        self, name: str, seed: int = 0, factor: Callable[[int], float] = lambda _: 1.0
+    ) -> None:
+        recorded: dict[str, list[float]] = json.loads(
+            (COSTS / f"{name}.json").read_text(encoding="utf-8")
+        )
         self._recorded = {int(size): sorted(each) for size, each in recorded.items()}
         self._random = Random(seed)
         self._factor = factor
 
     def draw(self, rows: int, now_ns: int) -> int:
-        """Return a random duration in ns of a batch of `rows`, interpolated between recorded sizes."""
+        """Return a random duration (ns) of a batch of `rows`, interpolated between sizes."""
         at = self._random.random()
         return int(self.typical(rows, at) * self._factor(now_ns))
 
@@ -50,7 +54,7 @@ class Costs:
 
 @dataclass
 class Load:
-    """`clients` that send the next request shortly after a response, and requests at `times` (ns)."""
+    """`clients` that send again shortly after a response, and requests at `times` (ns)."""
 
     seconds: float
     clients: int = 0
@@ -81,7 +85,11 @@ class Outcome:
     @property
     def throughput(self) -> float:
         """Responses per second, without those after the end."""
-        return sum(at <= self.end_ns for at, _ in self.responses) * _SECOND / self.end_ns if self.responses else 0.0
+        return (
+            sum(at <= self.end_ns for at, _ in self.responses) * _SECOND / self.end_ns
+            if self.responses
+            else 0.0
+        )
 
     def quantile_ms(self, quantile: float) -> float:
         """Return a quantile of the latencies in ms."""
@@ -111,7 +119,9 @@ class Simulation:
         parsed = text_format.Parse(config, ModelConfig())
         self._policy = policy(parsed)
         self._scheduler = DynamicScheduler(
-            SchedulerContext("m", 1, parsed, None, lambda _: self._policy, lambda: None, new_queue=new_queue)  # type: ignore[arg-type]
+            SchedulerContext(
+                "m", 1, parsed, None, lambda _: self._policy, lambda: None, new_queue=new_queue
+            )  # type: ignore[arg-type]
         )
         self._scheduler.instances_changed(range(instances))
         self._costs = costs
@@ -122,7 +132,7 @@ class Simulation:
         self._wakes: set[int] = set()
 
     def run(self, load: Load, name: Callable[[int], str] = lambda _: "") -> Outcome:
-        """Run the load until all requests have responses; `name(ns)` is the id of a request at that time."""
+        """Run until all requests have responses; `name(ns)` is the id of a request at that time."""
         self._name = name
         self._load, self._random, self._outcome = load, Random(load.seed), Outcome(load.end_ns)
         for client in range(load.clients):
@@ -152,7 +162,9 @@ class Simulation:
 
     def _arrive(self, now: int, client: int | None) -> None:
         self._scheduler.enqueue(
-            InferRequest("m", {}, self._sink, id=self._name(now), queued_ns=now, received_ns=now, tag=client)
+            InferRequest(
+                "m", {}, self._sink, id=self._name(now), queued_ns=now, received_ns=now, tag=client
+            )
         )
 
     def _dispatch(self, now: int) -> None:

@@ -1,7 +1,8 @@
 """Bare echo servers, which measure the cost of a transport alone.
 
-HTTP: uvicorn and an application that reads the body and returns a fixed valid response of the same size.
-gRPC: a handler that parses and serializes the same messages, on grpc.aio or on tritonpy's own HTTP/2.
+HTTP: uvicorn and an application that reads the body and returns a fixed valid response of the same
+size. gRPC: a handler that parses and serializes the same messages, on grpc.aio or on tritonpy's own
+HTTP/2.
 
 `python -m bench.echo http|grpc|h2 PORT add_sub|identity`
 """
@@ -36,7 +37,15 @@ def http(port: int, payload: Payload) -> None:
         await send(start)
         await send(body)
 
-    uvicorn.run(app, port=port, lifespan="off", access_log=False, log_level="warning", loop="uvloop", http="httptools")
+    uvicorn.run(
+        app,
+        port=port,
+        lifespan="off",
+        access_log=False,
+        log_level="warning",
+        loop="uvloop",
+        http="httptools",
+    )
 
 
 def grpc(port: int) -> None:

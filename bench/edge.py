@@ -1,8 +1,8 @@
 """Disk space, memory and start time of a minimal server: `python -m bench.edge [BACKEND …]`.
 
-For each backend, builds wheels of the core and the backend, installs them into a new environment, and sums up file
-sizes by distribution. Then it serves the digits of `examples/models` and measures the time until ready and the
-resident memory, when ready and after 1,000 requests.
+For each backend, builds wheels of the core and the backend, installs them into a new environment,
+and sums up file sizes by distribution. Then it serves the digits of `examples/models` and measures
+the time until ready and the resident memory, when ready and after 1,000 requests.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ from bench.processes import ROOT
 # backend -> its package, and its lines of the digits' configuration
 BACKENDS = {
     "onnxruntime": ("plugins/backend_onnx", 'backend: "onnxruntime"'),
-    "openvino": ("plugins/backend_openvino", 'backend: "openvino" default_model_filename: "model.onnx"'),
+    "openvino": (
+        "plugins/backend_openvino",
+        'backend: "openvino" default_model_filename: "model.onnx"',
+    ),
 }
 CONFIG = """
 max_batch_size: 8
@@ -54,7 +57,9 @@ class Figures:
 def main() -> int:
     """Measure each backend, and print a table and the largest distributions."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("backends", nargs="*", metavar="BACKEND", help=f"of {', '.join(BACKENDS)} (default: all)")
+    parser.add_argument(
+        "backends", nargs="*", metavar="BACKEND", help=f"of {', '.join(BACKENDS)} (default: all)"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="number of server starts")
     parser.add_argument("--requests", type=int, default=REQUESTS)
     arguments = parser.parse_args()
@@ -62,7 +67,9 @@ def main() -> int:
     for backend in arguments.backends or BACKENDS:
         with tempfile.TemporaryDirectory() as folder:
             python = install(Path(folder), BACKENDS[backend][0])
-            figures[backend] = measure(python, repository(Path(folder), backend), arguments.rounds, arguments.requests)
+            figures[backend] = measure(
+                python, repository(Path(folder), backend), arguments.rounds, arguments.requests
+            )
     print(*table(figures), "", sep="\n")
     for backend, each in figures.items():
         print(*parts(backend, each.sizes), "", sep="\n")
@@ -79,7 +86,12 @@ def install(folder: Path, package: str) -> Path:
     pip = [str(python), "-m", "pip", "-q", "--disable-pip-version-check"]
     environment = {**os.environ, "TRITONPY_PLAIN_DEPENDENCIES": "1"}
     sources = [f"./{source}" for source in ("core", *siblings.values(), package)]
-    subprocess.run([*pip, "wheel", "--no-deps", "-w", str(wheels), *sources], cwd=ROOT, env=environment, check=True)
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", "-w", str(wheels), *sources],
+        cwd=ROOT,
+        env=environment,
+        check=True,
+    )
     subprocess.run([*pip, "install", *map(str, wheels.glob("*.whl"))], check=True)
     return python
 
@@ -105,7 +117,9 @@ def measure(python: Path, models: Path, rounds: int, requests: int) -> Figures:
             ready = server.resident_bytes()
             for _ in range(requests):
                 url = f"http://127.0.0.1:{server.http}/v2/models/digits/infer"
-                with urllib.request.urlopen(urllib.request.Request(url, digit, method="POST")) as response:
+                with urllib.request.urlopen(
+                    urllib.request.Request(url, digit, method="POST")
+                ) as response:
                     response.read()
             used = server.resident_bytes()
     return Figures(sizes, median(seconds), ready, used)
@@ -113,11 +127,15 @@ def measure(python: Path, models: Path, rounds: int, requests: int) -> Figures:
 
 def table(figures: dict[str, Figures]) -> Iterator[str]:
     """Yield a table row per backend."""
-    yield f"| core and | on disk | of that the framework | ready after | resident when ready | after {REQUESTS:,} requests |"
+    yield (
+        "| core and | on disk | of that the framework | ready after | resident when ready | "
+        f"after {REQUESTS:,} requests |"
+    )
     yield "|---|---|---|---|---|---|"
     for backend, each in figures.items():
         yield (
-            f"| {backend} | {sum(each.sizes.values()) / MIB:,.0f} MiB | {each.sizes.get(backend, 0) / MIB:,.0f} MiB | {each.ready_s:.1f} s "
+            f"| {backend} | {sum(each.sizes.values()) / MIB:,.0f} MiB | "
+            f"{each.sizes.get(backend, 0) / MIB:,.0f} MiB | {each.ready_s:.1f} s "
             f"| {each.ready_bytes / MIB:,.0f} MiB | {each.used_bytes / MIB:,.0f} MiB |"
         )
 
@@ -128,7 +146,10 @@ def parts(backend: str, sizes: dict[str, int]) -> Iterator[str]:
     yield f"{backend}: {len(sizes)} distributions"
     for name, size in ordered[:MAX_ROWS]:
         yield f"{size / MIB:8.1f} MiB  {name}"
-    yield f"{sum(size for _, size in ordered[MAX_ROWS:]) / MIB:8.1f} MiB  {len(ordered[MAX_ROWS:])} others"
+    yield (
+        f"{sum(size for _, size in ordered[MAX_ROWS:]) / MIB:8.1f} MiB  "
+        f"{len(ordered[MAX_ROWS:])} others"
+    )
 
 
 def _sizes(python: Path) -> Iterator[tuple[str, int]]:

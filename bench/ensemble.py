@@ -51,22 +51,29 @@ def cases(perf_analyzer: Path | None = None) -> list[Case]:
                 )
             if perf_analyzer is not None:
                 found += [
-                    _perf_case(perf_analyzer, payload, in_flight, protocol, goal) for protocol in ("http", "grpc")
+                    _perf_case(perf_analyzer, payload, in_flight, protocol, goal)
+                    for protocol in ("http", "grpc")
                 ]
     return found
 
 
 def _load_function(
-    load: Callable[[Running, payloads.Payload, int, int], LoadResult], payload: payloads.Payload, in_flight: int
+    load: Callable[[Running, payloads.Payload, int, int], LoadResult],
+    payload: payloads.Payload,
+    in_flight: int,
 ) -> Callable[[Running, int], LoadResult]:
     return lambda server, seconds: load(server, payload, in_flight, seconds)
 
 
-def _perf_case(binary: Path, payload: payloads.Payload, in_flight: int, protocol: str, goal: float) -> Case:
+def _perf_case(
+    binary: Path, payload: payloads.Payload, in_flight: int, protocol: str, goal: float
+) -> Case:
     def load(server: Running, _seconds: int) -> LoadResult:
         return clients.perf_analyzer(binary, server, payload, in_flight, protocol)
 
-    return Case(f"{payload.model}, {in_flight} in flight, {protocol}, perf_analyzer", "Triton", load, goal)
+    return Case(
+        f"{payload.model}, {in_flight} in flight, {protocol}, perf_analyzer", "Triton", load, goal
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Fair queueing of two tenants with weights 4 and 1 in a server: `python -m bench.fair_live`.
 
-The model runs in ONNX Runtime in this process. Both tenants have the same number of clients, each with one request
-in flight.
+The model runs in ONNX Runtime in this process. Both tenants have the same number of clients, each
+with one request in flight.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ NO_PORTS = {"http": False, "grpc": False, "metrics": False}
 class Clients(Sink):
     """Clients with the same `headers`; each sends its next request when it has a response."""
 
-    def __init__(self, server: RunningServer, model: str, count: int, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, server: RunningServer, model: str, count: int, headers: Mapping[str, str]
+    ) -> None:
         self.latencies_ns: list[int] = []
         self._server, self._model, self._headers = server, model, headers
         self._open = threading.Semaphore(0)
@@ -56,7 +58,9 @@ class Clients(Sink):
 
     def _send(self) -> None:
         tensor = Tensor.from_numpy("IN", self._data)
-        request = InferRequest(self._model, {"IN": tensor}, self, tag=time.monotonic_ns(), headers=self._headers)
+        request = InferRequest(
+            self._model, {"IN": tensor}, self, tag=time.monotonic_ns(), headers=self._headers
+        )
         self._server.engine.infer(request)
 
 
@@ -66,7 +70,9 @@ def measure(server: RunningServer, model: str, clients: int, seconds: float) -> 
     time.sleep(seconds / 4)
     before = [len(load.latencies_ns) for load in loads]
     time.sleep(3 * seconds / 4)
-    heavy, light = (len(load.latencies_ns) - count for load, count in zip(loads, before, strict=True))
+    heavy, light = (
+        len(load.latencies_ns) - count for load, count in zip(loads, before, strict=True)
+    )
     for load in loads:
         load.stop(wait=False)
     for load in loads:
@@ -88,12 +94,22 @@ def main() -> None:
             text = CONFIG.replace("max_batch_size: 64", f"max_batch_size: {size}")
             filled = text.format(backend="onnxruntime", batching="dynamic_batching { }", width=2048)
             (model / "config.pbtxt").write_text(filled)
-        sharing = {"fair": {"header": HEADER, "tenants": {name: {"weight": each} for name, each in WEIGHTS.items()}}}
-        with running_server({"repositories": [{"url": folder}], "frontends": NO_PORTS, "sharing": sharing}) as server:
+        sharing = {
+            "fair": {
+                "header": HEADER,
+                "tenants": {name: {"weight": each} for name, each in WEIGHTS.items()},
+            }
+        }
+        with running_server(
+            {"repositories": [{"url": folder}], "frontends": NO_PORTS, "sharing": sharing}
+        ) as server:
             for size, clients in SETTINGS:
                 waiting, overall = measure(server, f"wide_{size}", clients, arguments.seconds)
                 print(
-                    f"batches of {size}, {clients:2} clients each   while both wait {waiting:4.2f}   in all {overall:4.2f}",
+                    (
+                        f"batches of {size}, {clients:2} clients each   while both wait "
+                        f"{waiting:4.2f}   in all {overall:4.2f}"
+                    ),
                     flush=True,
                 )
 

@@ -46,7 +46,10 @@ def main() -> None:
     found = {"first in, first out": run(fair=False), "fair": run(fair=True)}
     for order, outcomes in found.items():
         for tenant, outcome in outcomes.items():
-            print(f"{order:20} {tenant:8} {outcome.throughput:6.0f}/s   p99 {outcome.quantile_ms(0.99):8.1f} ms")
+            print(
+                f"{order:20} {tenant:8} {outcome.throughput:6.0f}/s   p99 "
+                f"{outcome.quantile_ms(0.99):8.1f} ms"
+            )
     if arguments.plot:
         _draw(found, arguments.plot)
 
@@ -58,7 +61,9 @@ def _draw(found: dict[str, dict[str, Outcome]], file: Path) -> None:
     for (order, outcomes), axes in zip(found.items(), rows, strict=True):
         for tenant, outcome in outcomes.items():
             at, latency = zip(*outcome.responses, strict=True)
-            axes.plot([each / 1e9 for each in at], [each / 1e6 for each in latency], label=tenant, lw=0.8)
+            axes.plot(
+                [each / 1e9 for each in at], [each / 1e6 for each in latency], label=tenant, lw=0.8
+            )
         axes.set(title=order, xlabel="s", ylabel="latency, ms", yscale="log", xlim=(0, SECONDS))
         axes.legend()
     figure.savefig(file)

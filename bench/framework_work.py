@@ -1,7 +1,7 @@
 """Models with executions of at least 10 ms for each backend.
 
-The models are those of `examples/formats` and `examples/sentences`, with configurations for the batch size, the
-number of instances and the threads.
+The models are those of `examples/formats` and `examples/sentences`, with configurations for the
+batch size, the number of instances and the threads.
 """
 
 from __future__ import annotations
@@ -42,18 +42,26 @@ class Kind:
         """Return inputs of `rows` rows; every call returns the same values."""
         random = np.random.default_rng(0)
         if "FP32" in {kind for kind, _ in self.inputs.values()}:
-            return {name: random.integers(0, 17, (rows, 64)).astype(np.float32) for name in self.inputs}
+            return {
+                name: random.integers(0, 17, (rows, 64)).astype(np.float32) for name in self.inputs
+            }
         ids, mask = self.inputs
-        return {ids: random.integers(1000, WORDS, (rows, TOKENS)), mask: np.ones((rows, TOKENS), np.int64)}
+        return {
+            ids: random.integers(1000, WORDS, (rows, TOKENS)),
+            mask: np.ones((rows, TOKENS), np.int64),
+        }
 
     def output_arrays(self, rows: int) -> dict[str, Array]:
         """Return outputs of the correct size for a payload."""
-        return {name: np.zeros((rows, int(dims)), np.float32) for name, (_, dims) in self.outputs.items()}
+        return {
+            name: np.zeros((rows, int(dims)), np.float32)
+            for name, (_, dims) in self.outputs.items()
+        }
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A model of one backend: the folder `made` of its files, its configuration's head, its thread options."""
+    """A model of one backend: the folder `made` of its files, configuration, thread options."""
 
     framework: str
     made: str
@@ -68,20 +76,27 @@ class Subject:
         return f"{self.framework}, {self.made.replace('_', ' ')}"
 
     def config(self, count: int, threads: int) -> str:
-        """Return a configuration of `count` instances with `threads` threads each (0: framework default)."""
-        parameters = {**self.more, **({name: str(threads) for name in self.threads} if threads else {})}
+        """Return a configuration of `count` instances with `threads` each (0: default)."""
+        parameters = {
+            **self.more,
+            **({name: str(threads) for name in self.threads} if threads else {}),
+        }
         return CONFIG.format(
             head=self.head, batch=self.kind.batch, count=count,
             inputs=_tensors(self.kind.inputs), outputs=_tensors(self.kind.outputs),
             parameters="\n".join(
-                f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}' for key, value in parameters.items()
+                (
+                    f'parameters {{ key: "{key}" value {{ '
+                    f'string_value: "{value}" }} }}'
+                ) for key, value in parameters.items()
             ),
         )  # fmt: skip
 
 
 def _tensors(tensors: dict[str, tuple[str, str]]) -> str:
     return ", ".join(
-        f'{{ name: "{name}" data_type: TYPE_{kind} dims: [{dims}] }}' for name, (kind, dims) in tensors.items()
+        f'{{ name: "{name}" data_type: TYPE_{kind} dims: [{dims}] }}'
+        for name, (kind, dims) in tensors.items()
     )
 
 
@@ -89,23 +104,47 @@ def _digits(image: str = "image", scores: str = "scores") -> Kind:
     return Kind({image: ("FP32", "64")}, {scores: ("FP32", "10")}, DIGITS)
 
 
-def _encoder(ids: str = "input_ids", mask: str = "attention_mask", embedding: str = "sentence_embedding") -> Kind:
+def _encoder(
+    ids: str = "input_ids", mask: str = "attention_mask", embedding: str = "sentence_embedding"
+) -> Kind:
     return Kind({ids: ("INT64", "-1"), mask: ("INT64", "-1")}, {embedding: ("FP32", "384")}, TEXTS)
 
 
-_ORT, _TORCH, _OPENVINO = ("intra_op_thread_count",), ("INTRA_OP_THREAD_COUNT",), ("INFERENCE_NUM_THREADS",)
+_ORT, _TORCH, _OPENVINO = (
+    ("intra_op_thread_count",),
+    ("INTRA_OP_THREAD_COUNT",),
+    ("INFERENCE_NUM_THREADS",),
+)
 _TF, _TRANSFORMER = ("TF_NUM_INTRA_THREADS", "TF_NUM_INTER_THREADS"), ("intra_op_thread_count",)
 SUBJECTS = (
     Subject("onnxruntime", "digits_onnx", _digits(), 'backend: "onnxruntime"', _ORT),
     Subject("onnxruntime", "encoder_onnx", _encoder(), 'backend: "onnxruntime"', _ORT),
-    Subject("pytorch", "digits_torchscript", _digits("INPUT__0", "OUTPUT__0"), 'platform: "pytorch_libtorch"', _TORCH),
-    Subject("pytorch", "digits_exported", _digits(scores="OUTPUT__0"), 'platform: "torch_aoti"', _TORCH),
-    Subject("pytorch", "encoder_torch", _encoder(embedding="OUTPUT__0"), 'platform: "torch_aoti"', _TORCH),
+    Subject(
+        "pytorch",
+        "digits_torchscript",
+        _digits("INPUT__0", "OUTPUT__0"),
+        'platform: "pytorch_libtorch"',
+        _TORCH,
+    ),
+    Subject(
+        "pytorch", "digits_exported", _digits(scores="OUTPUT__0"), 'platform: "torch_aoti"', _TORCH
+    ),
+    Subject(
+        "pytorch",
+        "encoder_torch",
+        _encoder(embedding="OUTPUT__0"),
+        'platform: "torch_aoti"',
+        _TORCH,
+    ),
     Subject("tensorflow", "digits_savedmodel", _digits(), 'platform: "tensorflow_savedmodel"', _TF),
     Subject("openvino", "digits_openvino", _digits(), 'backend: "openvino"', _OPENVINO),
     Subject("openvino", "encoder_openvino", _encoder(), 'backend: "openvino"', _OPENVINO),
     Subject(
-        "transformer", "encoder_transformer", _encoder(embedding="embedding"), 'backend: "transformer"', _TRANSFORMER
+        "transformer",
+        "encoder_transformer",
+        _encoder(embedding="embedding"),
+        'backend: "transformer"',
+        _TRANSFORMER,
     ),
 )
 MADE_BY = (
@@ -116,17 +155,22 @@ MADE_BY = (
 
 
 def make(folder: Path, subjects: tuple[Subject, ...]) -> None:
-    """Write the missing model files of `subjects` into `folder`, using the scripts in `examples/`."""
+    """Write the missing model files of `subjects` with the scripts in `examples/`."""
     missing = {subject.made for subject in subjects if not (folder / subject.made).is_dir()}
     for module, prefix, formats in MADE_BY:
         chosen = [form for form in formats if f"{prefix}_{form}" in missing]
         if chosen:
             subprocess.run(
-                [sys.executable, "-m", module, str(folder), *chosen], cwd=ROOT, check=True, capture_output=True
+                [sys.executable, "-m", module, str(folder), *chosen],
+                cwd=ROOT,
+                check=True,
+                capture_output=True,
             )
 
 
-def serve_as(made: Path, repository: Path, subject: Subject, name: str, count: int = 1, threads: int = 0) -> None:
+def serve_as(
+    made: Path, repository: Path, subject: Subject, name: str, count: int = 1, threads: int = 0
+) -> None:
     """Add `subject` to `repository` as the model `name`."""
     (repository / name).mkdir(parents=True)
     (repository / name / "1").symlink_to((made / subject.made / "1").resolve())

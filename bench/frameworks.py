@@ -1,11 +1,13 @@
 """Comparison of each backend with its framework called directly: `python -m bench.frameworks`.
 
-An execution takes at least 10 ms (a batch of digits, or the sentence encoder). The same batch runs through the server,
-with the in-process client and over HTTP, and directly in the framework, each in its own process with the framework's
-default threads. Then two instances of one thread are compared with one. A single digit has no goal. Rows and verdicts
-are as in `bench.compare`. It needs the environment with all backends:
+An execution takes at least 10 ms (a batch of digits, or the sentence encoder). The same batch runs
+through the server, with the in-process client and over HTTP, and directly in the framework, each
+in its own process with the framework's default threads. Then two instances of one thread are
+compared with one. A single digit has no goal. Rows and verdicts are as in `bench.compare`. It needs
+the environment with all backends:
 
-    python3 tests/run.py frameworks -- -k none && .test-venv/frameworks/bin/python -m bench.frameworks
+    python3 tests/run.py frameworks -- -k none
+    .test-venv/frameworks/bin/python -m bench.frameworks
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ def main() -> int:
         made = arguments.models or Path(folder, "made")
         make(made, chosen)
         for number, subject in enumerate(chosen):
-            for row in _rows(made, Path(folder, str(number)), subject, arguments.pairs, arguments.seconds):
+            for row in _rows(
+                made, Path(folder, str(number)), subject, arguments.pairs, arguments.seconds
+            ):
                 rows.append(row)
                 print(line(row), flush=True)
     print()
@@ -50,7 +54,9 @@ def main() -> int:
     return 1 if any(row.verdict.word == "short" for row in rows) else 0
 
 
-def _rows(made: Path, repository: Path, subject: Subject, pairs: int, seconds: int) -> Iterator[Row]:
+def _rows(
+    made: Path, repository: Path, subject: Subject, pairs: int, seconds: int
+) -> Iterator[Row]:
     serve_as(made, repository, subject, "plain")
     serve_as(made, repository, subject, "one", threads=1)
     serve_as(made, repository, subject, "two", count=2, threads=1)
@@ -71,15 +77,23 @@ def _rows(made: Path, repository: Path, subject: Subject, pairs: int, seconds: i
         _server_process(repository, "two", subject, full, 4) as two,
         _server_process(repository, "one", subject, full, 4) as one,
     ):
-        case = Case(f"{subject.name} x {full}, two instances of one thread", ONE, _run_work, INSTANCES_GOAL)
+        case = Case(
+            f"{subject.name} x {full}, two instances of one thread", ONE, _run_work, INSTANCES_GOAL
+        )
         yield measure(case, two, one, pairs, seconds)
 
 
-def _over_http(repository: Path, subject: Subject, rows: int, direct: WorkProcess, pairs: int, seconds: int) -> Row:
+def _over_http(
+    repository: Path, subject: Subject, rows: int, direct: WorkProcess, pairs: int, seconds: int
+) -> Row:
     payload = payloads.payload("plain", subject.kind.arrays(rows), subject.kind.output_arrays(rows))
 
     def load(server: Running, length: int) -> LoadResult:
-        return server.run_work(length) if isinstance(server, WorkProcess) else clients.wrk(server, payload, 2, length)
+        return (
+            server.run_work(length)
+            if isinstance(server, WorkProcess)
+            else clients.wrk(server, payload, 2, length)
+        )
 
     flags = ("--model-control-mode=explicit", "--load-model=plain")
     with processes.tritonpy(repository, *flags) as server:
@@ -92,14 +106,24 @@ def _run_work(server: Running, seconds: int) -> LoadResult:
     return server.run_work(seconds)
 
 
-def _framework_process(subject: Subject, version: Path, rows: int) -> AbstractContextManager[WorkProcess]:
+def _framework_process(
+    subject: Subject, version: Path, rows: int
+) -> AbstractContextManager[WorkProcess]:
     return work_process(DIRECT, "bench.direct", subject.name, str(version), str(rows))
 
 
 def _server_process(
     repository: Path, model: str, subject: Subject, rows: int, in_flight: int
 ) -> AbstractContextManager[WorkProcess]:
-    return work_process("tritonpy", "bench.in_process", str(repository), model, subject.name, str(rows), str(in_flight))
+    return work_process(
+        "tritonpy",
+        "bench.in_process",
+        str(repository),
+        model,
+        subject.name,
+        str(rows),
+        str(in_flight),
+    )
 
 
 if __name__ == "__main__":

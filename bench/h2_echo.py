@@ -36,7 +36,9 @@ class EchoCall(Receiver):
 class EchoCalls(Http2Calls):
     """Starts echo calls."""
 
-    def begin(self, stream: Http2CallStream, headers: Sequence[tuple[bytes, bytes]], ended: bool) -> Receiver:
+    def begin(
+        self, stream: Http2CallStream, headers: Sequence[tuple[bytes, bytes]], ended: bool
+    ) -> Receiver:
         call = EchoCall(stream, INFER in headers)
         if ended:
             call.data(b"", ended=True)

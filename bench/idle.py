@@ -1,7 +1,7 @@
 """Cost of ten thousand idle connections: `python -m bench.idle [--transport grpcio]`.
 
-Measures the memory per idle connection and their effect on the throughput of 32 active ones. Two equal servers run
-in interleaved pairs, one of them with idle connections, each after one response.
+Measures the memory per idle connection and their effect on the throughput of 32 active ones. Two
+equal servers run in interleaved pairs, one of them with idle connections, each after one response.
 """
 
 from __future__ import annotations
@@ -27,14 +27,18 @@ SETTLE_S = 2.0  # until both ends have finished their work after a response
 ADDRESSES = 50  # client addresses: one address has too few ports
 TIMEOUT_S = 60
 _HTTP = b"GET /v2/health/live HTTP/1.1\r\nHost: bench\r\n\r\n"
-_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"  # the preface and empty SETTINGS
+_HTTP2 = (
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+)  # the preface and empty SETTINGS
 LOADS = {"http": clients.wrk, "grpc": clients.h2load}
 
 
 def main() -> int:
     """Measure each transport and protocol; return 1 if the throughput fell too much."""
     parser = parser_of(__doc__)
-    parser.add_argument("--transport", choices=TRANSPORTS, action="append", help="only these transports")
+    parser.add_argument(
+        "--transport", choices=TRANSPORTS, action="append", help="only these transports"
+    )
     parser.add_argument("--connections", type=int, default=10_000)
     arguments = parser.parse_args()
     allow_many_open_files()
@@ -48,7 +52,8 @@ def main() -> int:
                 time.sleep(SETTLE_S)
                 each = (busy.resident_bytes() - before) / arguments.connections
                 name = (
-                    f"{protocol} on {transport}, {IN_FLIGHT} in flight with {arguments.connections:,} idle connections"
+                    f"{protocol} on {transport}, {IN_FLIGHT} in flight with "
+                    f"{arguments.connections:,} idle connections"
                 )
                 print(f"{name}: {each:,.0f} bytes of memory each", flush=True)
                 case = Case(name, "none idle", _load(protocol), GOAL, subject="idle connections")
@@ -61,7 +66,10 @@ def _two_servers(transport: str) -> Iterator[tuple[Running, Running]]:
     flags = OWN_FLAGS.get(transport, ())
     with tempfile.TemporaryDirectory() as folder:
         models.write_onnx(Path(folder))
-        with processes.tritonpy(Path(folder), *flags) as one, processes.tritonpy(Path(folder), *flags) as other:
+        with (
+            processes.tritonpy(Path(folder), *flags) as one,
+            processes.tritonpy(Path(folder), *flags) as other,
+        ):
             for server in (one, other):  # excludes allocations of the first requests
                 for load in LOADS.values():
                     load(server, payloads.add_sub(), IN_FLIGHT, 1)

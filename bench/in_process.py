@@ -1,6 +1,7 @@
 """A server and its in-process client in one process, without ports.
 
-`bench.repeated_work` controls it: `python -m bench.in_process REPOSITORY MODEL SUBJECT ROWS IN_FLIGHT`.
+`bench.repeated_work` controls it: `python -m bench.in_process REPOSITORY MODEL SUBJECT ROWS
+IN_FLIGHT`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Load time and memory of further instances of a Python model: `python -m bench.instances [--triton FILE]`.
+"""Cost of further Python instances: `python -m bench.instances [--triton FILE]`.
 
-The model's import takes a second. It builds a table of 64 MiB and shares weights of 64 MiB. Memory is the
-proportional set size (Linux) of the worker processes: a page mapped by two processes counts half for each.
+The model's import takes a second. It builds a table of 64 MiB and shares weights of 64 MiB. Memory
+is the proportional set size (Linux) of the worker processes: a page mapped by two processes counts
+half for each.
 """
 
 from __future__ import annotations
@@ -42,11 +43,15 @@ class TritonPythonModel:
             self.weights = {"w": np.ones(8 << 20)}
 
     def execute(self, requests):
-        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", request.inputs()[0].as_numpy())]) for request in requests]
+        return [
+            pb_utils.InferenceResponse([pb_utils.Tensor("OUT", request.inputs()[0].as_numpy())])
+            for request in requests
+        ]
 """
 CONFIG = """
 backend: "python"
-input { name: "IN" data_type: TYPE_INT32 dims: 1 } output { name: "OUT" data_type: TYPE_INT32 dims: 1 }
+input { name: "IN" data_type: TYPE_INT32 dims: 1 }
+output { name: "OUT" data_type: TYPE_INT32 dims: 1 }
 instance_group { count: %d kind: KIND_CPU }
 """
 MIB = 1 << 20
@@ -64,7 +69,9 @@ def main() -> int:
         servers = [stack.enter_context(processes.tritonpy(folder, "--model-control-mode=explicit"))]
         if arguments.triton:
             servers.append(
-                stack.enter_context(processes.triton(arguments.triton, folder, "--model-control-mode=explicit"))
+                stack.enter_context(
+                    processes.triton(arguments.triton, folder, "--model-control-mode=explicit")
+                )
             )
         for server in servers:
             print(*_lines(server, arguments.rounds), "", sep="\n")
@@ -88,7 +95,10 @@ def _lines(server: Running, rounds: int) -> Iterator[str]:
         if count == 1:
             first = seconds, mib
         else:
-            line += f"   {(seconds - first[0]) / (count - 1):+.2f} s {(mib - first[1]) / (count - 1):+.1f} MiB"
+            line += (
+                f"   {(seconds - first[0]) / (count - 1):+.2f} s "
+                f"{(mib - first[1]) / (count - 1):+.1f} MiB"
+            )
         yield line
 
 
@@ -97,7 +107,9 @@ def _loaded(server: Running, model: str) -> tuple[float, float]:
     begin = time.perf_counter()
     _post(server, model, "load")
     seconds = time.perf_counter() - begin
-    mib = sum(psutil.Process(pid).memory_full_info().pss for pid in server.children() - before) / MIB
+    mib = (
+        sum(psutil.Process(pid).memory_full_info().pss for pid in server.children() - before) / MIB
+    )
     _post(server, model, "unload")
     while server.children() - before:
         time.sleep(0.05)

@@ -1,8 +1,8 @@
 """Effect of each interpreter and event-loop setting: `python -m bench.interpreter`.
 
-Two servers run at the same time, one of them with a changed setting. Each row compares the changed server with the
-unchanged one: a ratio of rates below 1 shows the benefit of the setting. The kernel counts context switches, so that
-other load on the machine does not affect them.
+Two servers run at the same time, one of them with a changed setting. Each row compares the changed
+server with the unchanged one: a ratio of rates below 1 shows the benefit of the setting. The kernel
+counts context switches, so that other load on the machine does not affect them.
 """
 
 from __future__ import annotations
@@ -33,10 +33,18 @@ _SETTINGS = {
     "nothing frozen after the start": "i.gc.freeze = lambda: None",
     "collector off": "i.gc.set_threshold = lambda *_: i.gc.disable()",
     "freed memory returned to the system immediately": "i.MALLOC_OPTIONS = ()",
-    "asyncio's own loop": "import asyncio, tritonpy.event_loops as l; l.event_loop_factory = lambda: asyncio.new_event_loop",
-    "no execution on the event loop": "import tritonpy.runners.inline_policy as q; q.REQUIRED_FAST = 1 << 60",
+    "asyncio's own loop": (
+        "import asyncio, tritonpy.event_loops as l; l.event_loop_factory = lambda: "
+        "asyncio.new_event_loop"
+    ),
+    "no execution on the event loop": (
+        "import tritonpy.runners.inline_policy as q; q.REQUIRED_FAST = 1 << 60"
+    ),
 }
-_PROGRAM = "import sys, tritonpy.interpreter as i; {change}; from tritonpy.cli import main; sys.exit(main())"
+_PROGRAM = (
+    "import sys, tritonpy.interpreter as i; {change}; from tritonpy.cli import main; "
+    "sys.exit(main())"
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,12 @@ class Workload:
         return f"{self.model}, {self.in_flight} in flight"
 
 
-WORKLOADS = (Workload("add_sub", 1), Workload("add_sub", 32), Workload("batched", 1), Workload("batched", 32))
+WORKLOADS = (
+    Workload("add_sub", 1),
+    Workload("add_sub", 32),
+    Workload("batched", 1),
+    Workload("batched", 32),
+)
 
 
 def main() -> None:
@@ -58,7 +71,8 @@ def main() -> None:
     parser = parser_of(__doc__)
     arguments = parser.parse_args()
     print(
-        "| setting | load, HTTP, wrk | rate [90 %] | p50 [90 %] | CPU us/request, changed / unchanged | switches/request |"
+        "| setting | load, HTTP, wrk | rate [90 %] | p50 [90 %] | CPU us/request, "
+        "changed / unchanged | switches/request |"
     )
     print("|---|---|---|---|---|---|")
     for name, change in _SETTINGS.items():
@@ -67,9 +81,15 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             models.write_python_backend(Path(folder))
             models.write_onnx(Path(folder))
-            with _server(Path(folder), change) as changed, _server(Path(folder), UNCHANGED) as plain:
+            with (
+                _server(Path(folder), change) as changed,
+                _server(Path(folder), UNCHANGED) as plain,
+            ):
                 for workload in WORKLOADS:
-                    print(_row(name, workload, changed, plain, arguments.pairs, arguments.seconds), flush=True)
+                    print(
+                        _row(name, workload, changed, plain, arguments.pairs, arguments.seconds),
+                        flush=True,
+                    )
 
 
 @contextlib.contextmanager
@@ -78,13 +98,17 @@ def _server(repository: Path, change: str) -> Iterator[Running]:
         python = Path(folder, "python")
         program = _PROGRAM.format(change=change)
         # The caller runs `python -m tritonpy serve …`; the script drops the first two arguments.
-        python.write_text(f'#!/bin/sh\nshift 2\nexec {sys.executable} -c {shlex.quote(program)} "$@"\n')
+        python.write_text(
+            f'#!/bin/sh\nshift 2\nexec {sys.executable} -c {shlex.quote(program)} "$@"\n'
+        )
         python.chmod(0o755)
         with processes.tritonpy(repository, python=str(python)) as server:
             yield server
 
 
-def _row(name: str, workload: Workload, changed: Running, plain: Running, pairs: int, seconds: int) -> str:
+def _row(
+    name: str, workload: Workload, changed: Running, plain: Running, pairs: int, seconds: int
+) -> str:
     load = partial(_loaded, workload=workload, seconds=seconds)
     for server in (changed, plain):
         load(server)
@@ -106,11 +130,16 @@ def _loaded(server: Running, workload: Workload, seconds: int) -> tuple[LoadResu
 
 def _switches(server: Running) -> int:
     total = 0
-    for process in (psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)):
+    for process in (
+        psutil.Process(server.pid),
+        *psutil.Process(server.pid).children(recursive=True),
+    ):
         for thread in Path(f"/proc/{process.pid}/task").iterdir():
             with contextlib.suppress(OSError):
                 status = (thread / "status").read_text()
-                total += sum(int(line.split()[1]) for line in status.splitlines() if "ctxt_switches" in line)
+                total += sum(
+                    int(line.split()[1]) for line in status.splitlines() if "ctxt_switches" in line
+                )
     return total
 
 

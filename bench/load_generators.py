@@ -1,9 +1,10 @@
 """CPU cost of load generators: wrk or h2load, perf_analyzer, and `tritonpy bench`.
 
-Run with `python -m bench.load_generators --perf-analyzer FILE`. They load the same server alternately. The table has
-medians of rates and of the load generator's CPU us per request. For `tritonpy bench`, that is the client process as
-it reports itself, without the start of two interpreters. The server is the real Triton with `--triton FILE`, else
-tritonpy; both serve add/sub as a Python model without batching.
+Run with `python -m bench.load_generators --perf-analyzer FILE`. They load the same server
+alternately. The table has medians of rates and of the load generator's CPU us per request. For
+`tritonpy bench`, that is the client process as it reports itself, without the start of two
+interpreters. The server is the real Triton with `--triton FILE`, else tritonpy; both serve add/sub
+as a Python model without batching.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def main() -> int:
     arguments = parser.parse_args()
     with _running_server(arguments.triton) as server:
         print(
-            f"| {server.name} | in flight | load generator | requests/s | p50 us | client us/request |\n|---|---|---|---|---|---|"
+            f"| {server.name} | in flight | load generator | requests/s | p50 us | client "
+            "us/request |\n|---|---|---|---|---|---|"
         )
         for protocol in ("HTTP", "gRPC"):
             for in_flight in (1, 8, 32):
@@ -60,7 +62,11 @@ def _running_server(triton: Path | None) -> Iterator[Running]:
     with tempfile.TemporaryDirectory() as folder:
         repository = Path(folder)
         models.write_python_backend(repository)
-        start = processes.tritonpy(repository) if triton is None else processes.triton(triton, repository)
+        start = (
+            processes.tritonpy(repository)
+            if triton is None
+            else processes.triton(triton, repository)
+        )
         with start as server:
             yield server
 
@@ -74,26 +80,38 @@ def _compare(arguments: argparse.Namespace, server: Running, protocol: str, in_f
         "wrk" if kind == "http" else "h2load": lambda: _measured(
             lambda: light(server, payload, in_flight, seconds), seconds
         ),
-        "perf_analyzer": lambda: _measured(lambda: clients.perf_analyzer_with(*analyzer), seconds * ANALYZER_WINDOWS),
+        "perf_analyzer": lambda: _measured(
+            lambda: clients.perf_analyzer_with(*analyzer), seconds * ANALYZER_WINDOWS
+        ),
         "tritonpy bench": lambda: _tritonpy_bench(server, in_flight, kind, seconds),
     }
     if kind == "grpc":
-        runs["tritonpy bench, streams"] = lambda: _tritonpy_bench(server, in_flight, kind, seconds, "--streaming")
+        runs["tritonpy bench, streams"] = lambda: _tritonpy_bench(
+            server, in_flight, kind, seconds, "--streaming"
+        )
     results: dict[str, list[RunResult]] = {name: [] for name in runs}
     for _ in range(arguments.rounds):
         for name, run in runs.items():
             results[name].append(run())
     for name, runs_of_client in results.items():
         rate, p50, cost = (
-            median(figures) for figures in zip(*((s.rate, s.p50_us, s.client_us) for s in runs_of_client), strict=True)
+            median(figures)
+            for figures in zip(
+                *((s.rate, s.p50_us, s.client_us) for s in runs_of_client), strict=True
+            )
         )
-        print(f"| {protocol} | {in_flight} | {name} | {rate:,.0f} | {p50:,.0f} | {cost:.0f} |", flush=True)
+        print(
+            f"| {protocol} | {in_flight} | {name} | {rate:,.0f} | {p50:,.0f} | {cost:.0f} |",
+            flush=True,
+        )
 
 
 def _measured(run: Callable[[], LoadResult], seconds: int) -> RunResult:
     before = _children_seconds()
     load = run()
-    return RunResult(load.rate, load.p50_us, (_children_seconds() - before) * 1e6 / max(load.rate * seconds, 1))
+    return RunResult(
+        load.rate, load.p50_us, (_children_seconds() - before) * 1e6 / max(load.rate * seconds, 1)
+    )
 
 
 def _children_seconds() -> float:
@@ -101,13 +119,17 @@ def _children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _tritonpy_bench(server: Running, in_flight: int, protocol: str, seconds: int, *more: str) -> RunResult:
+def _tritonpy_bench(
+    server: Running, in_flight: int, protocol: str, seconds: int, *more: str
+) -> RunResult:
     port = server.http if protocol == "http" else server.grpc
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         command = [
-            sys.executable, "-m", "tritonpy", "bench", MODEL, "-i", protocol, "-u", f"127.0.0.1:{port}",
-            f"--concurrency-range={in_flight}", f"--measurement-interval={seconds * 1000}", "--max-trials=1",
+            sys.executable, "-m", "tritonpy", "bench", MODEL, "-i", protocol, "-u",
+            f"127.0.0.1:{port}",
+            f"--concurrency-range={in_flight}", f"--measurement-interval={seconds * 1000}",
+            "--max-trials=1",
             f"--json={report}", *more,
         ]  # fmt: skip
         subprocess.run(command, capture_output=True, check=True, timeout=clients.TIMEOUT_S)

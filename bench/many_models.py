@@ -1,7 +1,8 @@
-"""Resources of a server with thousands of small ONNX models: `python -m bench.many_models [--models 5000]`.
+"""Cost of thousands of small models: `python -m bench.many_models [--models 5000]`.
 
-Measures time and CPU time until every model serves, memory and threads then and after requests to some models, the
-time of one scrape of `/metrics`, and the time from SIGTERM to the exit with its status.
+Measures time and CPU time until every model serves, memory and threads then and after requests to
+some models, the time of one scrape of `/metrics`, and the time from SIGTERM to the exit with its
+status.
 """
 
 from __future__ import annotations
@@ -48,11 +49,17 @@ class Figures:
             "start": f"{self.start_s:.1f} s, {self.start_cpu_s:.1f} s of CPU",
             "resident memory": f"{self.resident_bytes / 2**20:,.0f} MiB",
             "threads": f"{self.threads:,}",
-            f"threads after requests to {min(MAX_REQUESTED, self.models)} models": f"{self.threads_after_requests:,}",
-            "a scrape of /metrics": f"{self.scrape_s * 1e3:.0f} ms, {self.scrape_bytes / 2**20:.1f} MiB",
+            (
+                f"threads after requests to {min(MAX_REQUESTED, self.models)} models"
+            ): f"{self.threads_after_requests:,}",
+            "a scrape of /metrics": (
+                f"{self.scrape_s * 1e3:.0f} ms, {self.scrape_bytes / 2**20:.1f} MiB"
+            ),
             "SIGTERM to exit": f"{self.stop_s:.1f} s, exit status {self.exit_status}",
         }
-        return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())])
+        return "\n".join(
+            ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())]
+        )
 
 
 def main() -> int:
@@ -64,23 +71,36 @@ def main() -> int:
     return 0 if figures.exit_status == 0 else 1
 
 
+def _thread_flags(small_model_threads: int | None) -> list[str]:
+    if small_model_threads is None:
+        return []
+    return [f"--backend-config=onnxruntime,small-model-threads={small_model_threads}"]
+
+
 def measure(count: int, small_model_threads: int | None = None) -> Figures:
-    """Serve `count` models and measure; `small_model_threads` is the backend's option of that name."""
+    """Serve `count` models and measure; `small_model_threads` is a backend option."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
         models.write_many(Path(folder), count)
         http, metrics = free_port(), free_port()
         command = [
-            sys.executable, "-m", "tritonpy", "serve", f"--model-repository={folder}", f"--http-port={http}",
+            sys.executable, "-m", "tritonpy", "serve", f"--model-repository={folder}",
+            f"--http-port={http}",
             f"--grpc-port={free_port()}", f"--metrics-port={metrics}",
-            *([] if small_model_threads is None else [f"--backend-config=onnxruntime,small-model-threads={small_model_threads}"]),
+            *_thread_flags(small_model_threads),
         ]  # fmt: skip
         began = time.perf_counter()
-        server = subprocess.Popen(command, cwd=processes.ROOT, start_new_session=True, stdout=output, stderr=output)
+        server = subprocess.Popen(
+            command, cwd=processes.ROOT, start_new_session=True, stdout=output, stderr=output
+        )
         try:
             processes.wait_http(http, START_S)
             start_s = time.perf_counter() - began
             process = psutil.Process(server.pid)
-            times, resident, threads = process.cpu_times(), process.memory_info().rss, process.num_threads()
+            times, resident, threads = (
+                process.cpu_times(),
+                process.memory_info().rss,
+                process.num_threads(),
+            )
             for number in range(min(MAX_REQUESTED, count)):
                 send_request(http, f"add_sub_{number}")
             threads_after = process.num_threads()
@@ -92,7 +112,8 @@ def measure(count: int, small_model_threads: int | None = None) -> Figures:
         finally:
             processes.end(server)
     return Figures(
-        count, start_s, times.user + times.system, resident, threads, threads_after, *scrapes[SCRAPES // 2], stop_s, status
+        count, start_s, times.user + times.system, resident, threads, threads_after,
+        *scrapes[SCRAPES // 2], stop_s, status
     )  # fmt: skip
 
 
@@ -103,7 +124,9 @@ def send_request(port: int, model: str) -> None:
         "Content-Type": "application/octet-stream",
         "Inference-Header-Content-Length": str(payload.header_length),
     }
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/{model}/infer", payload.body, headers)
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/v2/models/{model}/infer", payload.body, headers
+    )
     with urllib.request.urlopen(request, timeout=30) as response:
         response.read()
 

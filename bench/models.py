@@ -24,7 +24,9 @@ class TritonPythonModel:
             a = pb_utils.get_input_tensor_by_name(request, "INPUT0").as_numpy()
             b = pb_utils.get_input_tensor_by_name(request, "INPUT1").as_numpy()
             responses.append(
-                pb_utils.InferenceResponse([pb_utils.Tensor("OUTPUT0", a + b), pb_utils.Tensor("OUTPUT1", a - b)])
+                pb_utils.InferenceResponse(
+                    [pb_utils.Tensor("OUTPUT0", a + b), pb_utils.Tensor("OUTPUT1", a - b)]
+                )
             )
         return responses
 """
@@ -38,7 +40,12 @@ class TritonPythonModel:
     def execute(self, requests):
         return [
             pb_utils.InferenceResponse(
-                [pb_utils.Tensor("OUTPUT0", pb_utils.get_input_tensor_by_name(request, "INPUT0").as_numpy())]
+                [
+                    pb_utils.Tensor(
+                        "OUTPUT0",
+                        pb_utils.get_input_tensor_by_name(request, "INPUT0").as_numpy(),
+                    )
+                ]
             )
             for request in requests
         ]
@@ -53,7 +60,8 @@ class TritonPythonModel:
         responses = []
         for request in requests:
             words = pb_utils.get_input_tensor_by_name(request, "INPUT0").as_numpy()
-            upper = np.array([word.upper() for word in words.ravel()], dtype=np.object_).reshape(words.shape)
+            upper = np.array([word.upper() for word in words.ravel()], dtype=np.object_)
+            upper = upper.reshape(words.shape)
             responses.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUTPUT0", upper)]))
         return responses
 """
@@ -69,13 +77,28 @@ ensemble_scheduling {{ step [ {steps} ] }}
 STEP = """\
 {{ model_name: "{model}" model_version: -1
    input_map {{ key: "INPUT0" value: "{read}0" }} input_map {{ key: "INPUT1" value: "{read}1" }}
-   output_map {{ key: "OUTPUT0" value: "{made}0" }} output_map {{ key: "OUTPUT1" value: "{made}1" }} }}"""
+   output_map {{ key: "OUTPUT0" value: "{made}0" }}
+   output_map {{ key: "OUTPUT1" value: "{made}1" }} }}"""
 
 
 def write_onnx(repository: Path) -> None:
     """Write add_sub and identity for ONNX Runtime."""
-    _write(repository, "add_sub", "onnxruntime", _tensors("input", 2), _tensors("output", 2), "dynamic_batching { }")
-    _write(repository, "identity", "onnxruntime", _wide("input", "INPUT0"), _wide("output", "OUTPUT0"), "")
+    _write(
+        repository,
+        "add_sub",
+        "onnxruntime",
+        _tensors("input", 2),
+        _tensors("output", 2),
+        "dynamic_batching { }",
+    )
+    _write(
+        repository,
+        "identity",
+        "onnxruntime",
+        _wide("input", "INPUT0"),
+        _wide("output", "OUTPUT0"),
+        "",
+    )
     (repository / "add_sub/1/model.onnx").write_bytes(_add_sub())
     (repository / "identity/1/model.onnx").write_bytes(_identity())
 
@@ -85,45 +108,81 @@ def write_many(repository: Path, count: int) -> None:
     graph = _add_sub()
     for number in range(count):
         name = f"add_sub_{number}"
-        _write(repository, name, "onnxruntime", _tensors("input", 2), _tensors("output", 2), "dynamic_batching { }")
+        _write(
+            repository,
+            name,
+            "onnxruntime",
+            _tensors("input", 2),
+            _tensors("output", 2),
+            "dynamic_batching { }",
+        )
         (repository / name / "1/model.onnx").write_bytes(graph)
 
 
 def write_cached(repository: Path, milliseconds: int = 1) -> None:
-    """Write `cached`: add_sub for the Python backend with a sleep per request and the response cache."""
+    """Write `cached`: a Python add_sub with a sleep per request and the response cache."""
     _write(
-        repository, "cached", "python", _tensors("input", 2), _tensors("output", 2), "response_cache { enable: true }"
+        repository,
+        "cached",
+        "python",
+        _tensors("input", 2),
+        _tensors("output", 2),
+        "response_cache { enable: true }",
     )
     config = repository / "cached/config.pbtxt"
     config.write_text(config.read_text().replace("max_batch_size: 64", "max_batch_size: 1"))
     slow = MODEL_PY.replace(
-        "        for request", f"        time.sleep({milliseconds} / 1000 * len(requests))\n        for request"
+        "        for request",
+        f"        time.sleep({milliseconds} / 1000 * len(requests))\n        for request",
     )
     (repository / "cached/1/model.py").write_text(f"import time\n\n{slow}")
 
 
 def write_python(repository: Path) -> None:
     """Write add_sub for Triton's Python backend, with the same configuration."""
-    _write(repository, "add_sub", "python", _tensors("input", 2), _tensors("output", 2), "dynamic_batching { }")
+    _write(
+        repository,
+        "add_sub",
+        "python",
+        _tensors("input", 2),
+        _tensors("output", 2),
+        "dynamic_batching { }",
+    )
     (repository / "add_sub/1/model.py").write_text(MODEL_PY)
 
 
 def write_python_backend(repository: Path) -> None:
-    """Write the models that compare Python backends: add_sub (also batched), 16 MiB identity, strings."""
+    """Write the models for Python backends: add_sub (also batched), identity, strings."""
     _write(repository, "single", "python", _tensors("input", 2), _tensors("output", 2), "")
     _write(repository, "batched", "python", _tensors("input", 2), _tensors("output", 2), DELAYED)
-    _write(repository, "identity", "python", _wide("input", "INPUT0"), _wide("output", "OUTPUT0"), "")
-    _write(repository, "strings", "python", _words("input", "INPUT0"), _words("output", "OUTPUT0"), "")
-    sources = {"single": MODEL_PY, "batched": MODEL_PY, "identity": IDENTITY_PY, "strings": STRINGS_PY}
+    _write(
+        repository, "identity", "python", _wide("input", "INPUT0"), _wide("output", "OUTPUT0"), ""
+    )
+    _write(
+        repository, "strings", "python", _words("input", "INPUT0"), _words("output", "OUTPUT0"), ""
+    )
+    sources = {
+        "single": MODEL_PY,
+        "batched": MODEL_PY,
+        "identity": IDENTITY_PY,
+        "strings": STRINGS_PY,
+    }
     for name, source in sources.items():
         (repository / name / "1/model.py").write_text(source)
 
 
 def write_pair(repository: Path, name: str, source: str = "") -> None:
-    """Write add_sub as `name` and as `name_copy`: for ONNX Runtime, or with `source` for the Python backend."""
+    """Write add_sub as `name` and `name_copy`, for ONNX Runtime or with `source` for Python."""
     for model in (name, f"{name}_copy"):
         backend = "python" if source else "onnxruntime"
-        _write(repository, model, backend, _tensors("input", 2), _tensors("output", 2), "dynamic_batching { }")
+        _write(
+            repository,
+            model,
+            backend,
+            _tensors("input", 2),
+            _tensors("output", 2),
+            "dynamic_batching { }",
+        )
         if source:
             (repository / model / "1/model.py").write_text(source)
         else:
@@ -135,7 +194,9 @@ def write_ensembles(repository: Path) -> None:
     for name, batching in (("chain", ""), ("batched_chain", "dynamic_batching { }")):
         models = [f"{name}_{number}" for number in range(3)]
         for model in models:
-            _write(repository, model, "python", _tensors("input", 2), _tensors("output", 2), batching)
+            _write(
+                repository, model, "python", _tensors("input", 2), _tensors("output", 2), batching
+            )
             (repository / model / "1/model.py").write_text(MODEL_PY)
         tensors = ["INPUT", "first", "second", "OUTPUT"]
         text = ENSEMBLE.format(
@@ -152,19 +213,27 @@ def write_ensembles(repository: Path) -> None:
         (repository / name / "config.pbtxt").write_text(text)
 
 
-def _write(repository: Path, name: str, backend: str, inputs: str, outputs: str, batching: str) -> None:
+def _write(
+    repository: Path, name: str, backend: str, inputs: str, outputs: str, batching: str
+) -> None:
     size = 64 if batching else 1
     folder = repository / name
     (folder / "1").mkdir(parents=True, exist_ok=True)
     text = CONFIG.format(
-        name=name, backend=backend, max_batch_size=size, inputs=inputs, outputs=outputs, batching=batching
+        name=name,
+        backend=backend,
+        max_batch_size=size,
+        inputs=inputs,
+        outputs=outputs,
+        batching=batching,
     )
     (folder / "config.pbtxt").write_text(text)
 
 
 def _tensors(direction: str, count: int) -> str:
     entries = ", ".join(
-        f'{{ name: "{direction.upper()}{number}" data_type: TYPE_INT32 dims: [16] }}' for number in range(count)
+        f'{{ name: "{direction.upper()}{number}" data_type: TYPE_INT32 dims: [16] }}'
+        for number in range(count)
     )
     return f"{direction} [{entries}]"
 
@@ -188,7 +257,10 @@ def _add_sub() -> bytes:
         helper.make_node("Sub", ["INPUT0", "INPUT1"], ["OUTPUT1"]),
     ]
     graph = helper.make_graph(
-        nodes, "add_sub", [tensor("INPUT0"), tensor("INPUT1")], [tensor("OUTPUT0"), tensor("OUTPUT1")]
+        nodes,
+        "add_sub",
+        [tensor("INPUT0"), tensor("INPUT1")],
+        [tensor("OUTPUT0"), tensor("OUTPUT1")],
     )
     return _serialised(graph)
 
@@ -200,7 +272,9 @@ def _identity() -> bytes:
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", "n"])
 
     node = helper.make_node("Identity", ["INPUT0"], ["OUTPUT0"])
-    return _serialised(helper.make_graph([node], "identity", [tensor("INPUT0")], [tensor("OUTPUT0")]))
+    return _serialised(
+        helper.make_graph([node], "identity", [tensor("INPUT0")], [tensor("OUTPUT0")])
+    )
 
 
 def _serialised(graph: object) -> bytes:

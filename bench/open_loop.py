@@ -22,7 +22,7 @@ _TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One request: times when due, sent and received (monotonic clock, s), and the value or error."""
+    """One request: times when due, sent and received (monotonic, s), and value or error."""
 
     protocol: str
     due: float
@@ -66,13 +66,23 @@ class OpenLoop:
         return responses
 
 
-def _run(model: str, http: int, grpc: int, pause_s: float, newest: Any, over: Any, results: Any) -> None:
+def _run(
+    model: str, http: int, grpc: int, pause_s: float, newest: Any, over: Any, results: Any
+) -> None:
     gc.disable()
-    results.send(asyncio.run(_load(model, http, grpc, pause_s, newest, over, lambda: results.send("warm"))))
+    results.send(
+        asyncio.run(_load(model, http, grpc, pause_s, newest, over, lambda: results.send("warm")))
+    )
 
 
 async def _load(
-    model: str, http: int, grpc: int, pause_s: float, newest: Any, over: Any, warm: Callable[[], None]
+    model: str,
+    http: int,
+    grpc: int,
+    pause_s: float,
+    newest: Any,
+    over: Any,
+    warm: Callable[[], None],
 ) -> list[Response]:
     given = np.ones(1, np.float32)
     async with (
@@ -88,14 +98,18 @@ async def _load(
             tensor.set_data_from_numpy(given)
             targets.append((name, client, [tensor]))
 
-        async def send_request(protocol: str, client: Any, inputs: Sequence[Any], due: float) -> Response:
+        async def send_request(
+            protocol: str, client: Any, inputs: Sequence[Any], due: float
+        ) -> Response:
             sent = time.monotonic()
             try:
                 async with asyncio.timeout(_TIMEOUT_S):
                     result = await client.infer(model, inputs)
                 value = int(result.as_numpy("OUT")[0])
             except Exception as error:
-                return Response(protocol, due, sent, time.monotonic(), error=f"{type(error).__name__}: {error}")
+                return Response(
+                    protocol, due, sent, time.monotonic(), error=f"{type(error).__name__}: {error}"
+                )
             newest.value = max(newest.value, value)
             return Response(protocol, due, sent, time.monotonic(), value)
 

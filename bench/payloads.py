@@ -15,7 +15,7 @@ from tritonpy_protos import grpc_service_pb2 as pb
 
 @dataclass(frozen=True)
 class Payload:
-    """One inference request: an HTTP body (`header_length` bytes of JSON, then tensors) and a gRPC frame."""
+    """One request: an HTTP body (`header_length` bytes of JSON, then tensors), a gRPC frame."""
 
     model: str
     body: bytes
@@ -28,11 +28,13 @@ class Payload:
 def add_sub(model: str = "add_sub") -> Payload:
     """Return a request with two int32[1, 16] inputs and two outputs of the same size."""
     data = np.arange(16, dtype=np.int32).reshape(1, 16)
-    return payload(model, {"INPUT0": data, "INPUT1": data}, {"OUTPUT0": data + data, "OUTPUT1": data - data})
+    return payload(
+        model, {"INPUT0": data, "INPUT1": data}, {"OUTPUT0": data + data, "OUTPUT1": data - data}
+    )
 
 
 def identity(megabytes: int = 16) -> Payload:
-    """Return a request with one FP32 tensor of `megabytes` MiB, which the model returns unchanged."""
+    """Return a request with one FP32 tensor of `megabytes` MiB for an identity model."""
     data = np.zeros((1, megabytes * 2**18), np.float32)
     return payload("identity", {"INPUT0": data}, {"OUTPUT0": data})
 
@@ -41,9 +43,11 @@ STRINGS = 10_000
 
 
 def strings(count: int = STRINGS) -> Payload:
-    """Return a request with `count` words of 1 to 24 letters, which the model returns in uppercase."""
+    """Return a request with `count` words of 1 to 24 letters to be returned in uppercase."""
     words = [b"abcdefghijklmnopqrstuvwx"[: 1 + number * 7 % 24] for number in range(count)]
-    return payload("strings", {"INPUT0": _words(words)}, {"OUTPUT0": _words([word.upper() for word in words])})
+    return payload(
+        "strings", {"INPUT0": _words(words)}, {"OUTPUT0": _words([word.upper() for word in words])}
+    )
 
 
 def _words(words: list[bytes]) -> np.ndarray:
@@ -53,11 +57,15 @@ def _words(words: list[bytes]) -> np.ndarray:
 
 
 def _bytes(data: np.ndarray) -> bytes:
-    return encode_strings(data.ravel().tolist()).tobytes() if data.dtype == np.object_ else data.tobytes()
+    return (
+        encode_strings(data.ravel().tolist()).tobytes()
+        if data.dtype == np.object_
+        else data.tobytes()
+    )
 
 
 def payload(model: str, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> Payload:
-    """Return a request to `model` for all `outputs`, which have the size of the correct response."""
+    """Return a request to `model` for all `outputs`, sized like the correct response."""
     header = json.dumps(
         {
             "inputs": [_tensor(name, data) for name, data in inputs.items()],
@@ -100,14 +108,25 @@ REGION = "bench"
 
 
 def identity_in_region(megabytes: int = 16) -> Payload:
-    """Return a request to `identity` with its input at the start of `REGION` and its output after it."""
+    """Return a request to `identity` with its input and then its output in `REGION`."""
     size = megabytes * 2**20
     regions = [
-        {"shared_memory_region": REGION, "shared_memory_byte_size": size, "shared_memory_offset": offset}
+        {
+            "shared_memory_region": REGION,
+            "shared_memory_byte_size": size,
+            "shared_memory_offset": offset,
+        }
         for offset in (0, size)
     ]
-    tensor = {"name": "INPUT0", "datatype": "FP32", "shape": [1, size // 4], "parameters": regions[0]}
-    header = json.dumps({"inputs": [tensor], "outputs": [{"name": "OUTPUT0", "parameters": regions[1]}]}).encode()
+    tensor = {
+        "name": "INPUT0",
+        "datatype": "FP32",
+        "shape": [1, size // 4],
+        "parameters": regions[0],
+    }
+    header = json.dumps(
+        {"inputs": [tensor], "outputs": [{"name": "OUTPUT0", "parameters": regions[1]}]}
+    ).encode()
     request = pb.ModelInferRequest(model_name="identity")
     request.inputs.add(name="INPUT0", datatype="FP32", shape=[1, size // 4])
     request.outputs.add(name="OUTPUT0")

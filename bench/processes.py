@@ -1,4 +1,4 @@
-"""Server processes: start, readiness, CPU time and memory of the process tree, and a reliable end."""
+"""Server processes: start, readiness, CPU time and memory of the process tree, end."""
 
 from __future__ import annotations
 
@@ -60,9 +60,12 @@ class Running:
 
 @contextlib.contextmanager
 def tritonpy(
-    repository: Path, *flags: str, python: str = sys.executable, wait: Callable[[int], None] | None = None
+    repository: Path,
+    *flags: str,
+    python: str = sys.executable,
+    wait: Callable[[int], None] | None = None,
 ) -> Iterator[Running]:
-    """Run `tritonpy serve` on free ports with an interpreter; yield after `wait(port)`, or when ready."""
+    """Run `tritonpy serve` on free ports; yield after `wait(port)`, or when ready."""
     http, grpc, metrics = free_port(), free_port(), free_port()
     command = [
         python, "-m", "tritonpy", "serve", f"--model-repository={repository}",
@@ -73,11 +76,14 @@ def tritonpy(
 
 
 @contextlib.contextmanager
-def triton(binary: Path, repository: Path, *flags: str, wait: Callable[[int], None] | None = None) -> Iterator[Running]:
+def triton(
+    binary: Path, repository: Path, *flags: str, wait: Callable[[int], None] | None = None
+) -> Iterator[Running]:
     """Run the real Triton on free ports; yield after `wait(port)`, or when ready."""
     http, grpc = free_port(), free_port()
     command = [
-        str(binary), f"--model-repository={repository}", f"--http-port={http}", f"--grpc-port={grpc}",
+        str(binary), f"--model-repository={repository}", f"--http-port={http}",
+        f"--grpc-port={grpc}",
         "--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--allow-metrics=false", *flags,
     ]  # fmt: skip
     with _process(command, lambda: (wait or wait_http)(http)) as pid:
@@ -89,7 +95,9 @@ def echo(kind: str, model: str) -> Iterator[Running]:
     """Run the bare echo server of a protocol; `h2` is gRPC on tritonpy's own HTTP/2."""
     port = free_port()
     wait = wait_http if kind == "http" else wait_port
-    with _process([sys.executable, "-m", "bench.echo", kind, str(port), model], lambda: wait(port)) as pid:
+    with _process(
+        [sys.executable, "-m", "bench.echo", kind, str(port), model], lambda: wait(port)
+    ) as pid:
         yield Running("echo", pid, **{"http" if kind == "http" else "grpc": port})
 
 
@@ -98,7 +106,9 @@ def wait_http(port: int, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/health/ready", timeout=1) as response:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{port}/v2/health/ready", timeout=1
+            ) as response:
                 if response.status == 200:
                     return
         except OSError:
@@ -120,13 +130,17 @@ def wait_port(port: int, seconds: float = 60) -> None:
 def _process(command: Sequence[str], wait: Callable[[], None]) -> Iterator[int]:
     with tempfile.TemporaryFile() as output:
         # A separate session, so that ending it reaches children that the server left behind.
-        process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            command, cwd=ROOT, start_new_session=True, stdout=output, stderr=output
+        )
         try:
             wait()
             yield process.pid
         except TimeoutError as error:
             output.seek(0)
-            raise TimeoutError(f"{error}; it printed:\n{output.read().decode(errors='replace')[-3000:]}") from None
+            raise TimeoutError(
+                f"{error}; it printed:\n{output.read().decode(errors='replace')[-3000:]}"
+            ) from None
         finally:
             end(process)
 

@@ -14,7 +14,7 @@ OWN_FLAGS = {"grpcio": ("--transport=grpcio",)}
 
 
 def arguments_of(doc: str | None, *, needs: Iterable[str] = ()) -> argparse.Namespace:
-    """Parse the command line of a program with the description `doc`; flags in `needs` are required."""
+    """Parse a command line with the description `doc`; flags in `needs` are required."""
     return parser_of(doc, needs=needs).parse_args()
 
 
@@ -35,7 +35,10 @@ def parser_of(doc: str | None, *, needs: Iterable[str] = ()) -> argparse.Argumen
 def add_transport(parser: argparse.ArgumentParser) -> None:
     """Add the flag for the transport of tritonpy's server; `flags_of` reads it."""
     parser.add_argument(
-        "--transport", choices=("default", *OWN_FLAGS), default="default", help="transport of tritonpy's server"
+        "--transport",
+        choices=("default", *OWN_FLAGS),
+        default="default",
+        help="transport of tritonpy's server",
     )
 
 
@@ -50,7 +53,7 @@ def run(
     servers: Mapping[str, Running],
     summary: Callable[[Sequence[Row]], str] | None = None,
 ) -> int:
-    """Measure and print the chosen rows, then the table and the `summary`; return 1 if a row fell short.
+    """Measure and print the rows, the table and the `summary`; return 1 if a row fell short.
 
     Rows without their servers are skipped with a message.
     """
@@ -62,7 +65,11 @@ def run(
         if missing:
             print(f"{case.name}: skipped, it needs {' and '.join(missing)}", flush=True)
             continue
-        rows.append(measure(case, servers[case.subject], servers[case.other], arguments.pairs, arguments.seconds))
+        rows.append(
+            measure(
+                case, servers[case.subject], servers[case.other], arguments.pairs, arguments.seconds
+            )
+        )
         print(line(rows[-1]), flush=True)
     print("", table(rows), sep="\n")
     if summary is not None and rows:

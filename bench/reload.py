@@ -1,12 +1,12 @@
 """Repeated replacement of a 5 ms model under load: `python -m bench.reload`.
 
-A full run has 60 s with 100 replacements and 60 s without. The load is a continuous open loop at a fifth of the
-model's capacity, half over HTTP and half over gRPC. Quiet periods and periods with replacements alternate. The exit
-status is 1 if a request failed, if an older generation responded to a request sent after a switch, or if the p99
-exceeds twice the quiet one.
+A full run has 60 s with 100 replacements and 60 s without. The load is a continuous open loop at a
+fifth of the model's capacity, half over HTTP and half over gRPC. Quiet periods and periods with
+replacements alternate. The exit status is 1 if a request failed, if an older generation responded
+to a request sent after a switch, or if the p99 exceeds twice the quiet one.
 
-A switch is complete when the load request has returned (explicit mode), and for requests sent after a response of the
-new generation.
+A switch is complete when the load request has returned (explicit mode), and for requests sent after
+a response of the new generation.
 """
 
 from __future__ import annotations
@@ -61,7 +61,11 @@ class Outcome:
 
     def __post_init__(self) -> None:
         self._latencies = [
-            [1e3 * each.latency_s for each in self.responses if period.start_s <= each.due < period.end_s]
+            [
+                1e3 * each.latency_s
+                for each in self.responses
+                if period.start_s <= each.due < period.end_s
+            ]
             for period in self.periods
         ]
 
@@ -70,7 +74,7 @@ class Outcome:
         return [each for each in self.responses if each.error]
 
     def outdated(self) -> list[Response]:
-        """Return the requests with a response of an older generation than the one serving when sent."""
+        """Return the requests answered by an older generation than the one serving when sent."""
         seen = [(each.received, each.value) for each in self.responses if not each.error]
         known = sorted([*self.switches, *seen])
         moments = [moment for moment, _ in known]
@@ -78,7 +82,9 @@ class Outcome:
         return [
             each
             for each in self.responses
-            if not each.error and (index := bisect_left(moments, each.sent)) and each.value < newest[index - 1]
+            if not each.error
+            and (index := bisect_left(moments, each.sent))
+            and each.value < newest[index - 1]
         ]
 
     def latencies(self, *, replaced: bool) -> list[list[float]]:
@@ -91,10 +97,14 @@ class Outcome:
         return float(np.quantile(np.concatenate(self.latencies(replaced=replaced)), quantile))
 
     def verdict(self) -> Verdict:
-        """Return the verdict on the ratio of both p99, with an interval over the pairs of periods."""
-        pairs = list(zip(self.latencies(replaced=True), self.latencies(replaced=False), strict=True))
+        """Return the verdict on the ratio of both p99, over the pairs of periods."""
+        pairs = list(
+            zip(self.latencies(replaced=True), self.latencies(replaced=False), strict=True)
+        )
         source = random.Random(0)  # equal results give equal intervals
-        ratios = sorted(_p99_ratio(source.choices(pairs, k=len(pairs))) for _ in range(RESAMPLES // 10))
+        ratios = sorted(
+            _p99_ratio(source.choices(pairs, k=len(pairs))) for _ in range(RESAMPLES // 10)
+        )
         low, high = ratios[len(ratios) // 20], ratios[-len(ratios) // 20 - 1]
         word = "met" if high <= ALLOWED else "short" if low > ALLOWED else "undecided"
         return Verdict(_p99_ratio(pairs), low, high, word)
@@ -104,8 +114,10 @@ class Outcome:
         p50s = "/".join(f"{self.quantile(0.5, replaced=each):.1f}" for each in (False, True))
         p99s = "/".join(f"{self.quantile(0.99, replaced=each):.1f}" for each in (False, True))
         return (
-            f"{self.name:16} {len(self.responses):6} requests, {len(self.switches):3} replacements: {len(self.failed())} failed, "
-            f"{len(self.outdated())} of an old version; p50 {p50s} ms, p99 {p99s} ms (quiet/replacing): {self.verdict()}"
+            f"{self.name:16} {len(self.responses):6} requests, {len(self.switches):3} "
+            f"replacements: {len(self.failed())} failed, "
+            f"{len(self.outdated())} of an old version; p50 {p50s} ms, p99 {p99s} ms "
+            f"(quiet/replacing): {self.verdict()}"
         )
 
     def is_good(self) -> bool:
@@ -123,7 +135,9 @@ class ModelReplacer:
 
     def __init__(self, model: ReplaceableModel, mode: str, server: Running, load: OpenLoop) -> None:
         self._model, self._explicit, self._load = model, mode == "explicit", load
-        self._client = tritonclient.http.InferenceServerClient(f"127.0.0.1:{server.http}", network_timeout=TIMEOUT_S)
+        self._client = tritonclient.http.InferenceServerClient(
+            f"127.0.0.1:{server.http}", network_timeout=TIMEOUT_S
+        )
         self._generation = 0
         self.switches: list[tuple[float, int]] = []
 
@@ -176,17 +190,28 @@ def _periods(replacer: ModelReplacer, seconds: float, counts: Sequence[int]) -> 
 def main() -> int:
     """Print a line per model and mode, and draw the plot."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=60, help="time with replacements; the time without is equal")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=60,
+        help="time with replacements; the time without is equal",
+    )
     parser.add_argument("--replacements", type=int, default=100)
-    parser.add_argument("--pairs", type=int, default=10, help="number of alternating periods of each kind")
-    parser.add_argument("--only", default="", help="rows whose name contains this, such as 'ONNX, poll'")
+    parser.add_argument(
+        "--pairs", type=int, default=10, help="number of alternating periods of each kind"
+    )
+    parser.add_argument(
+        "--only", default="", help="rows whose name contains this, such as 'ONNX, poll'"
+    )
     parser.add_argument("--plot", type=Path, help="write a plot to this file (needs matplotlib)")
     arguments = parser.parse_args()
     outcomes = []
     for name in MODELS:
         for mode in MODES:
             if arguments.only in f"{name}, {mode}":
-                outcomes.append(measure(name, mode, arguments.seconds, arguments.replacements, arguments.pairs))
+                outcomes.append(
+                    measure(name, mode, arguments.seconds, arguments.replacements, arguments.pairs)
+                )
                 print(outcomes[-1].line(), flush=True)
                 for each in outcomes[-1].failed()[:5]:
                     print(f"    {each.protocol}: {each.error}", flush=True)

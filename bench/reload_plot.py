@@ -12,17 +12,23 @@ from bench.reload import Outcome
 
 
 def draw(outcomes: Sequence[Outcome], file: Path) -> None:
-    """Plot latencies over time (replacements marked) and the share of slower requests for each row."""
-    figure, rows = plt.subplots(len(outcomes), 2, figsize=(13, 3 * len(outcomes)), layout="constrained", squeeze=False)
+    """Plot latencies over time, replacements marked, and the share of slower requests."""
+    figure, rows = plt.subplots(
+        len(outcomes), 2, figsize=(13, 3 * len(outcomes)), layout="constrained", squeeze=False
+    )
     for outcome, (over_time, tail) in zip(outcomes, rows, strict=True):
         start = outcome.periods[0].start_s
         for period in outcome.periods:
             if period.replaced:
-                over_time.axvspan(period.start_s - start, period.end_s - start, color="tab:orange", alpha=0.12)
+                over_time.axvspan(
+                    period.start_s - start, period.end_s - start, color="tab:orange", alpha=0.12
+                )
         for moment, _ in outcome.switches:
             over_time.axvline(moment - start, ymax=0.05, color="tab:red", lw=0.8)
         over_time.scatter(
-            [each.due - start for each in outcome.responses], [1e3 * each.latency_s for each in outcome.responses], s=2
+            [each.due - start for each in outcome.responses],
+            [1e3 * each.latency_s for each in outcome.responses],
+            s=2,
         )
         over_time.set(title=outcome.name, xlabel="s", ylabel="ms", ylim=(0, None))
         for replaced, name in ((False, "quiet"), (True, "replacing")):

@@ -1,7 +1,7 @@
 """Processes that repeat one piece of work on command, such as calls of a framework.
 
-Such a process prints `ready`. Then it reads a number of seconds per line, works that long, and writes a line of
-JSON: `{"runs": 12, "seconds": 1.02, "p50_us": 84000.0}`.
+Such a process prints `ready`. Then it reads a number of seconds per line, works that long, and
+writes a line of JSON: `{"runs": 12, "seconds": 1.02, "p50_us": 84000.0}`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ class WorkProcess(Running):
     process: subprocess.Popen[str] | None = None
 
     def run_work(self, seconds: float) -> LoadResult:
-        """Run the work for `seconds`. Raises RuntimeError with the output if the process ends instead."""
+        """Run the work for `seconds`.
+
+        Raises RuntimeError with the output if the process ends instead.
+        """
         assert self.process
         before = self.cpu_seconds()
         print(seconds, file=self.process.stdin, flush=True)
@@ -57,7 +60,9 @@ def work_process(name: str, module: str, *arguments: str) -> Iterator[WorkProces
             end(process)
 
 
-def serve_commands(work: Callable[[], object], in_flight: int = 1, commands: IO[str] = sys.stdin) -> None:
+def serve_commands(
+    work: Callable[[], object], in_flight: int = 1, commands: IO[str] = sys.stdin
+) -> None:
     """Serve as such a process: `in_flight` threads repeat `work` for the seconds in each line."""
     work()
     print("ready", flush=True)
@@ -81,7 +86,11 @@ def _run(work: Callable[[], object], in_flight: int, seconds: float) -> dict[str
     run_work()
     for thread in threads:
         thread.join()
-    return {"runs": len(durations), "seconds": time.perf_counter() - begin, "p50_us": median(durations) * 1e6}
+    return {
+        "runs": len(durations),
+        "seconds": time.perf_counter() - begin,
+        "p50_us": median(durations) * 1e6,
+    }
 
 
 def _line(process: subprocess.Popen[str]) -> str:

@@ -18,7 +18,10 @@ backend: "{backend}"
 input {{ name: "IN" data_type: TYPE_FP32 dims: 1 }}
 output {{ name: "OUT" data_type: TYPE_FP32 dims: 1 }}
 instance_group {{ count: 1 kind: KIND_CPU }}
-model_warmup {{ name: "one" inputs {{ key: "IN" value {{ data_type: TYPE_FP32 dims: 1 zero_data: true }} }} }}
+model_warmup {{
+  name: "one"
+  inputs {{ key: "IN" value {{ data_type: TYPE_FP32 dims: 1 zero_data: true }} }}
+}}
 parameters {{ key: "intra_op_thread_count" value {{ string_value: "1" }} }}
 """
 _MODEL_PY = """\
@@ -39,9 +42,11 @@ _WIDTH = 128
 
 
 class ReplaceableModel:
-    """A model in `repository`, first as generation 0; `content` makes the file of each generation."""
+    """A model in `repository`; `content` makes the file of each generation, from 0."""
 
-    def __init__(self, repository: Path, backend: str, file: str, content: Callable[[int], bytes]) -> None:
+    def __init__(
+        self, repository: Path, backend: str, file: str, content: Callable[[int], bytes]
+    ) -> None:
         self._content = content
         self._file = repository / NAME / "1" / file
         self._file.parent.mkdir(parents=True)
@@ -68,20 +73,30 @@ def python_model(repository: Path) -> ReplaceableModel:
 def onnx_model(repository: Path) -> ReplaceableModel:
     """Write an ONNX model with as many matrix multiplications as this machine computes in 5 ms."""
     layers = _layers()
-    return ReplaceableModel(repository, "onnxruntime", "model.onnx", lambda generation: _graph(layers, generation))
+    return ReplaceableModel(
+        repository, "onnxruntime", "model.onnx", lambda generation: _graph(layers, generation)
+    )
 
 
 def _graph(layers: int, generation: int) -> bytes:
     weight = np.random.default_rng(0).normal(0, _WIDTH**-0.5, (_WIDTH, _WIDTH)).astype(np.float32)
-    given = {"w": weight, "none": np.zeros(1, np.float32), "generation": np.array([generation], np.float32)}
+    given = {
+        "w": weight,
+        "none": np.zeros(1, np.float32),
+        "generation": np.array([generation], np.float32),
+    }
     nodes = [helper.make_node("Mul", ["IN", "w"], ["x0"])]
-    nodes += [helper.make_node("MatMul", [f"x{layer}", "w"], [f"x{layer + 1}"]) for layer in range(layers)]
+    nodes += [
+        helper.make_node("MatMul", [f"x{layer}", "w"], [f"x{layer + 1}"]) for layer in range(layers)
+    ]
     nodes += [
         helper.make_node("ReduceMin", [f"x{layers}"], ["least"], keepdims=0),
         helper.make_node("Mul", ["least", "none"], ["nothing"]),
         helper.make_node("Add", ["generation", "nothing"], ["OUT"]),
     ]
-    tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("IN", "OUT")]
+    tensors = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("IN", "OUT")
+    ]
     weights = [numpy_helper.from_array(array, name) for name, array in given.items()]
     graph = helper.make_graph(nodes, "replaced", tensors[:1], tensors[1:], weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -91,7 +106,9 @@ def _graph(layers: int, generation: int) -> bytes:
 def _layers(tried: int = 64) -> int:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(_graph(tried, 0), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        _graph(tried, 0), options, providers=["CPUExecutionProvider"]
+    )
     taken = []
     for _ in range(50):
         began = time.perf_counter()

@@ -1,7 +1,7 @@
 """Time to list and load 200 models from a slow cloud store, sequentially and in parallel.
 
-The store is fake-gcs-server behind a proxy that delays each response. Run it manually in the environment of the cloud tests:
-`.test-venv/clouds/bin/python -m bench.repositories`.
+The store is fake-gcs-server behind a proxy that delays each response. Run it manually in the
+environment of the cloud tests: `.test-venv/clouds/bin/python -m bench.repositories`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def loading(store: StoreFolder, port: int, cache: Path, at_once: int) -> float:
     repositories = [{"url": store.url(port), "options": options}]
     started = time.perf_counter()
     with running_server(
-        {"repositories": repositories, "frontends": NO_PORTS, "control": {"threads": at_once}}, [Readers()]
+        {"repositories": repositories, "frontends": NO_PORTS, "control": {"threads": at_once}},
+        [Readers()],
     ):
         return time.perf_counter() - started
 
@@ -80,16 +81,23 @@ def measure(store: StoreFolder, proxy: FaultyProxy, folder: Path, count: int) ->
     cached = loading(store, proxy.port, folder / "at once", AT_ONCE)
     print(f"| listing {count} models | {listing:.2f} s | |")
     print(f"| loading them sequentially | {serial:.2f} s | 1 |")
-    print(f"| loading {AT_ONCE} in parallel | {at_once:.2f} s | {serial / at_once:.1f} times as fast |")
+    print(
+        f"| loading {AT_ONCE} in parallel | {at_once:.2f} s | {serial / at_once:.1f} times as "
+        "fast |"
+    )
     print(f"| the same from the cache | {cached:.2f} s | {serial / cached:.1f} times as fast |")
 
 
 def main() -> None:
     """Fill a store, measure, and end the store."""
-    parser = argparse.ArgumentParser(description="Listing and loading many models of a repository in a cloud.")
+    parser = argparse.ArgumentParser(
+        description="Listing and loading many models of a repository in a cloud."
+    )
     parser.add_argument("--models", type=int, default=200)
     parser.add_argument("--kilobytes", type=int, default=256, help="size of each model's weights")
-    parser.add_argument("--delay-ms", type=float, default=20, help="delay of each response of the store")
+    parser.add_argument(
+        "--delay-ms", type=float, default=20, help="delay of each response of the store"
+    )
     arguments = parser.parse_args()
 
     def wait(_request: Request) -> None:
@@ -103,11 +111,15 @@ def main() -> None:
             store = StoreFolder(server, folder / "cache")
             weights = {"config.pbtxt": CONFIG, "1/weights": b""}
             for number in range(arguments.models):
-                for path, content in {**weights, "1/weights": secrets.token_bytes(arguments.kilobytes << 10)}.items():
+                for path, content in {
+                    **weights,
+                    "1/weights": secrets.token_bytes(arguments.kilobytes << 10),
+                }.items():
                     store.put(f"model{number}/{path}", content)
             proxy.rule = wait
             print(
-                f"{arguments.models} models of {arguments.kilobytes} KiB, {arguments.delay_ms:g} ms delay of each response"
+                f"{arguments.models} models of {arguments.kilobytes} KiB, "
+                f"{arguments.delay_ms:g} ms delay of each response"
             )
             measure(store, proxy, folder, arguments.models)
         finally:

@@ -15,7 +15,7 @@ NO_GOAL = None
 
 @dataclass(frozen=True)
 class Case:
-    """One row: a load, the other server, the compared value, and the goal for the ratio `subject` / other.
+    """One row: a load, the other server, the compared value, and the goal for the ratio.
 
     `aim` is the desired ratio. With a goal of None, the row has no verdict.
     """
@@ -58,13 +58,18 @@ def measure(case: Case, subject: Running, other: Running, pairs: int, seconds: i
         ours.append(case.load(subject, seconds))
         theirs.append(case.load(other, seconds))
     figures = [[case.value(load) for load in loads] for loads in (ours, theirs)]
-    return Row(case, ours, theirs, judge(figures[0], figures[1], case.goal, lower_is_better=case.latency))
+    return Row(
+        case, ours, theirs, judge(figures[0], figures[1], case.goal, lower_is_better=case.latency)
+    )
 
 
 def table(rows: list[Row]) -> str:
     """Return the rows as a Markdown table."""
     lines = [
-        "| load | against | ours | theirs | ratio [90 %] | goal | server CPU us/request, ours / theirs |",
+        (
+            "| load | against | ours | theirs | ratio [90 %] | goal | server CPU us/request, "
+            "ours / theirs |"
+        ),
         "|---|---|---|---|---|---|---|",
     ]
     return "\n".join(lines + ["| " + " | ".join(_cells(row)) + " |" for row in rows])
@@ -83,10 +88,14 @@ def _cells(row: Row) -> Iterator[str]:
     unit = "us" if case.latency else "/s"
     figures = [median_of([case.value(load) for load in loads]) for loads in (row.ours, row.theirs)]
     cpu = [median_of([load.cpu_us for load in loads]) for loads in (row.ours, row.theirs)]
-    goal = "none" if case.goal is None else f"{'at most' if case.latency else 'at least'} {case.goal}"
+    goal = (
+        "none" if case.goal is None else f"{'at most' if case.latency else 'at least'} {case.goal}"
+    )
     if case.aim is not None:
         goal += f", aim {case.aim}"
     return [
-        case.name, case.other, *(f"{figure:,.{0 if figure >= 100 else 1}f} {unit}" for figure in figures), str(row.verdict), goal,
+        case.name, case.other,
+        *(f"{figure:,.{0 if figure >= 100 else 1}f} {unit}" for figure in figures),
+        str(row.verdict), goal,
         f"{cpu[0]:.0f} / {cpu[1]:.0f}",
     ]  # fmt: skip

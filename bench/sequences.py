@@ -1,7 +1,7 @@
-"""Comparison of sequences with the real Triton: `python -m bench.sequences --triton FILE --perf-analyzer FILE`.
+"""Sequences against the real Triton: `python -m bench.sequences --triton FILE ...`.
 
-The Python model adds up the values of each sequence. Rows cover both strategies, 1 and 4 instances, gRPC streams and
-HTTP. A sequence has 20 requests. Rows and verdicts are as in `bench.compare`.
+The Python model adds up the values of each sequence. Rows cover both strategies, 1 and 4 instances,
+gRPC streams and HTTP. A sequence has 20 requests. Rows and verdicts are as in `bench.compare`.
 """
 
 from __future__ import annotations
@@ -57,9 +57,11 @@ class TritonPythonModel:
         total = 0
         if inputs["READY"][0, 0]:
             name = int(inputs["CORRID"][0, 0])
-            total = inputs["INPUT"] if inputs["START"][0, 0] else self.sums.get(name, 0) + inputs["INPUT"]
+            before = 0 if inputs["START"][0, 0] else self.sums.get(name, 0)
+            total = before + inputs["INPUT"]
             self.sums[name] = total
-        return pb_utils.InferenceResponse([pb_utils.Tensor("OUTPUT", np.array(total, np.int32).reshape(1, 1))])
+        output = pb_utils.Tensor("OUTPUT", np.array(total, np.int32).reshape(1, 1))
+        return pb_utils.InferenceResponse([output])
 """
 
 
@@ -73,7 +75,12 @@ def main() -> int:
         write(folder)
         ours = stack.enter_context(processes.tritonpy(folder, *flags_of(arguments)))
         theirs = stack.enter_context(processes.triton(arguments.triton, folder))
-        return run(arguments, cases(arguments.perf_analyzer), {"tritonpy": ours, "Triton": theirs}, combined_verdict)
+        return run(
+            arguments,
+            cases(arguments.perf_analyzer),
+            {"tritonpy": ours, "Triton": theirs},
+            combined_verdict,
+        )
 
 
 def combined_verdict(rows: Sequence[Row]) -> str:
@@ -81,7 +88,9 @@ def combined_verdict(rows: Sequence[Row]) -> str:
     rates = [row for row in rows if not row.case.latency]
     if not rates:
         return "no row compares rates"
-    pairs = [([load.rate for load in row.ours], [load.rate for load in row.theirs]) for row in rates]
+    pairs = [
+        ([load.rate for load in row.ours], [load.rate for load in row.theirs]) for row in rates
+    ]
     return f"{len(rates)} rows together: {judge_combined(pairs, 1.0)}, at least 1.0"
 
 
@@ -115,8 +124,14 @@ def _case(binary: Path, model: str, protocol: str, in_flight: int) -> Case:
     return Case(name, "Triton", load, 1.0)
 
 
-def _load(binary: Path, model: str, protocol: tuple[str, ...], in_flight: int) -> Callable[[Running, int], LoadResult]:
-    more = (f"--sequence-length={LENGTH}", "--sequence-length-variation=0", "--sequence-id-range=1:1000000")
+def _load(
+    binary: Path, model: str, protocol: tuple[str, ...], in_flight: int
+) -> Callable[[Running, int], LoadResult]:
+    more = (
+        f"--sequence-length={LENGTH}",
+        "--sequence-length-variation=0",
+        "--sequence-id-range=1:1000000",
+    )
     return lambda server, seconds: clients.perf_analyzer_with(
         binary, server, model, in_flight, protocol[0], seconds, (*protocol[1:], *more)
     )

@@ -1,7 +1,7 @@
 """Comparison of the batch policy "slo" with fixed delays in a server: `python -m bench.slo_live`.
 
-Three models; clients in a separate process, each with one HTTP request in flight; all settings alternate for several
-rounds. `bench.slo_simulation` compares them in simulated time.
+Three models; clients in a separate process, each with one HTTP request in flight; all settings
+alternate for several rounds. `bench.slo_simulation` compares them in simulated time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ SETTINGS = {
 }
 CONFIG = """
 backend: "{backend}" max_batch_size: 64 {batching} instance_group {{ count: 1 kind: KIND_CPU }}
-input {{ name: "IN" data_type: TYPE_FP32 dims: {width} }} output {{ name: "OUT" data_type: TYPE_FP32 dims: {width} }}
+input {{ name: "IN" data_type: TYPE_FP32 dims: {width} }}
+output {{ name: "OUT" data_type: TYPE_FP32 dims: {width} }}
 """
 SLEEPING = """
 import time
@@ -44,7 +45,10 @@ import triton_python_backend_utils as pb_utils
 class TritonPythonModel:
     def execute(self, requests):
         time.sleep({fixed_ms} / 1e3 + {row_ms} / 1e3 * len(requests))
-        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", each.inputs()[0].as_numpy())]) for each in requests]
+        return [
+            pb_utils.InferenceResponse([pb_utils.Tensor("OUT", each.inputs()[0].as_numpy())])
+            for each in requests
+        ]
 """
 SLEEPS = {"call 5 ms, row 0.1 ms": (5.0, 0.1), "call 1 ms, row 0.5 ms": (1.0, 0.5)}
 WIDE, WIDTHS = "wide", {"wide": 2048}
@@ -60,7 +64,14 @@ class SettingResult:
     batches: list[float] = field(default_factory=list)
 
 
-def measure(server: RunningServer, model: str, width: int, clients: int, seconds: float, result: SettingResult) -> None:
+def measure(
+    server: RunningServer,
+    model: str,
+    width: int,
+    clients: int,
+    seconds: float,
+    result: SettingResult,
+) -> None:
     """Add one run to `result`."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
@@ -78,7 +89,12 @@ def measure(server: RunningServer, model: str, width: int, clients: int, seconds
 
 
 def _load(
-    port: int, model: str, width: int, clients: int, seconds: float, results: multiprocessing.connection.Connection
+    port: int,
+    model: str,
+    width: int,
+    clients: int,
+    seconds: float,
+    results: multiprocessing.connection.Connection,
 ) -> None:
     results.send(asyncio.run(_run_clients(port, _message(model, width), clients, seconds)))
 
@@ -106,11 +122,21 @@ async def _run_clients(port: int, message: bytes, clients: int, seconds: float) 
 
 def _message(model: str, width: int) -> bytes:
     data = np.ones((1, width), np.float32).tobytes()
-    tensor = {"name": "IN", "datatype": "FP32", "shape": [1, width], "parameters": {"binary_data_size": len(data)}}
-    head = json.dumps({"inputs": [tensor], "outputs": [{"name": "OUT", "parameters": {"binary_data": True}}]}).encode()
+    tensor = {
+        "name": "IN",
+        "datatype": "FP32",
+        "shape": [1, width],
+        "parameters": {"binary_data_size": len(data)},
+    }
+    head = json.dumps(
+        {"inputs": [tensor], "outputs": [{"name": "OUT", "parameters": {"binary_data": True}}]}
+    ).encode()
     lines = (
         f"POST /v2/models/{model}/infer HTTP/1.1", "Host: localhost",
-        f"Inference-Header-Content-Length: {len(head)}", f"Content-Length: {len(head) + len(data)}", "", "",
+        (
+            "Inference-Header-Content-Length: "
+            f"{len(head)}"
+        ), f"Content-Length: {len(head) + len(data)}", "", "",
     )  # fmt: skip
     return "\r\n".join(lines).encode() + head + data
 
@@ -127,9 +153,13 @@ def write_models(repository: Path) -> dict[str, Mapping[str, str]]:
                 (folder / "1" / "model.onnx").write_bytes(graph.SerializeToString())
             else:
                 fixed_ms, row_ms = SLEEPS[model]
-                (folder / "1" / "model.py").write_text(SLEEPING.format(fixed_ms=fixed_ms, row_ms=row_ms))
+                (folder / "1" / "model.py").write_text(
+                    SLEEPING.format(fixed_ms=fixed_ms, row_ms=row_ms)
+                )
             backend, width = "onnxruntime" if model == WIDE else "python", WIDTHS.get(model, 16)
-            (folder / "config.pbtxt").write_text(CONFIG.format(backend=backend, batching=batching, width=width))
+            (folder / "config.pbtxt").write_text(
+                CONFIG.format(backend=backend, batching=batching, width=width)
+            )
             folders.setdefault(model, {})[setting] = folder.name
     return folders
 
@@ -151,16 +181,21 @@ def main() -> None:
                     for _ in range(arguments.rounds):
                         for setting, name in folders.items():
                             width = WIDTHS.get(model, 16)
-                            measure(server, name, width, clients, arguments.seconds, result[setting])
+                            measure(
+                                server, name, width, clients, arguments.seconds, result[setting]
+                            )
                     _print(model, clients, result)
 
 
 def _print(model: str, clients: int, result: Mapping[str, SettingResult]) -> None:
     plain = result["no delay"].rates
     for setting, each in result.items():
-        ratio = median(rate / max(plain_rate, 1e-9) for rate, plain_rate in zip(each.rates, plain, strict=True))
+        ratio = median(
+            rate / max(plain_rate, 1e-9) for rate, plain_rate in zip(each.rates, plain, strict=True)
+        )
         print(
-            f"{model:22} {clients:3} clients   {setting:11} {median(each.rates):8.0f}/s   {ratio:5.2f} of no delay"
+            f"{model:22} {clients:3} clients   {setting:11} {median(each.rates):8.0f}/s   "
+            f"{ratio:5.2f} of no delay"
             f"   p99 {median(each.p99s_ms):6.1f} ms   {median(each.batches):5.1f} rows a batch",
             flush=True,
         )

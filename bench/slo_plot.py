@@ -24,17 +24,31 @@ def draw(verdicts: Sequence[Verdict], file: Path) -> None:
             c="grey",
             label="preferred, tuned by hand",
         )
-        axes.scatter([verdict.slo.p99_ms], [verdict.slo.throughput], c="tab:red", marker="*", s=120, label="slo")
+        axes.scatter(
+            [verdict.slo.p99_ms],
+            [verdict.slo.throughput],
+            c="tab:red",
+            marker="*",
+            s=120,
+            label="slo",
+        )
         axes.axvline(verdict.case.target_ms, c="tab:red", ls=":", label="target")
         axes.set(
-            title=verdict.case.name, xlabel="p99, ms", ylabel="requests per second", xlim=(0, None), ylim=(0, None)
+            title=verdict.case.name,
+            xlabel="p99, ms",
+            ylabel="requests per second",
+            xlim=(0, None),
+            ylim=(0, None),
         )
         axes.legend(fontsize=7)
     steady_load = steady(MODEL, 0.4)
     loads = {
         "bursts": (slo(TARGET_MS, MODEL), bursty(MODEL, 0.25)),
         "1.3 times the capacity": (slo(TARGET_MS, MODEL), steady(MODEL, 1.3)),
-        "batch cost doubles": (slo(TARGET_MS, MODEL, factor=cost_increase(steady_load, 2.0)), steady_load),
+        "batch cost doubles": (
+            slo(TARGET_MS, MODEL, factor=cost_increase(steady_load, 2.0)),
+            steady_load,
+        ),
     }
     for (name, (simulation, load)), axes in zip(loads.items(), rows[2], strict=False):
         times, rates, quantiles = zip(*series(simulation.run(load)), strict=True)

@@ -1,7 +1,8 @@
 """Simulation of the batch policy "slo": `python -m bench.slo_simulation [--plot FILE]`.
 
-The results are equal on every machine. Each load runs with the policy "slo" and with all plausible settings of the
-policy "preferred": queue delays and preferred sizes. `bench.record_costs` recorded the batch durations.
+The results are equal on every machine. Each load runs with the policy "slo" and with all plausible
+settings of the policy "preferred": queue delays and preferred sizes. `bench.record_costs` recorded
+the batch durations.
 """
 
 from __future__ import annotations
@@ -90,30 +91,46 @@ class Verdict:
     def __str__(self) -> str:
         best, slo = self.best, self.slo
         return (
-            f"{self.case.name:34} target {self.case.target_ms:5.1f} ms   slo {slo.throughput:7.0f}/s p99 {slo.p99_ms:5.2f} ms"
-            f"   best {best.throughput:7.0f}/s p99 {best.p99_ms:5.2f} ms ({best.setting})   {self.share:.2f}"
+            f"{self.case.name:34} target {self.case.target_ms:5.1f} ms   slo "
+            f"{slo.throughput:7.0f}/s p99 {slo.p99_ms:5.2f} ms"
+            f"   best {best.throughput:7.0f}/s p99 {best.p99_ms:5.2f} ms ({best.setting})   "
+            f"{self.share:.2f}"
         )
 
 
-def slo(target_ms: float, model: str, instances: int = 1, factor: Callable[[int], float] = lambda _: 1.0) -> Simulation:
+def slo(
+    target_ms: float, model: str, instances: int = 1, factor: Callable[[int], float] = lambda _: 1.0
+) -> Simulation:
     """Return the simulation of a model with the policy "slo"."""
-    config = f'max_batch_size: {LARGEST} parameters {{ key: "slo_ms" value {{ string_value: "{target_ms}" }} }}'
-    return Simulation(f"{config} dynamic_batching {{ }}", SloPolicy, Costs(model, factor=factor), instances)
+    config = (
+        f'max_batch_size: {LARGEST} parameters {{ key: "slo_ms" value {{ string_value: '
+        f'"{target_ms}" }} }}'
+    )
+    return Simulation(
+        f"{config} dynamic_batching {{ }}", SloPolicy, Costs(model, factor=factor), instances
+    )
 
 
 def preferred(delay_us: int, size: int, model: str, instances: int = 1) -> Simulation:
-    """Return the simulation of a model with the policy "preferred"; size 0 sets no preferred size."""
+    """Return a simulation with the policy "preferred"; size 0 sets no preferred size."""
     sizes = f"preferred_batch_size: {size}" if size else ""
-    config = f"max_batch_size: {LARGEST} dynamic_batching {{ max_queue_delay_microseconds: {delay_us} {sizes} }}"
+    config = (
+        f"max_batch_size: {LARGEST} dynamic_batching {{ max_queue_delay_microseconds: "
+        f"{delay_us} {sizes} }}"
+    )
     return Simulation(config, PreferredPolicy, Costs(model), instances)
 
 
 def judge(case: Case) -> Verdict:
     """Run a case with the policy "slo" and with all hand-tuned settings."""
-    verdict = Verdict(case, Figures.of(slo(case.target_ms, case.model, case.instances).run(case.load())))
+    verdict = Verdict(
+        case, Figures.of(slo(case.target_ms, case.model, case.instances).run(case.load()))
+    )
     for delay_us, size in product(DELAYS_US, (0, *case.sizes)):
         outcome = preferred(delay_us, size, case.model, case.instances).run(case.load())
-        verdict.tuned.append(Figures.of(outcome, f"delay {delay_us} us" + (f", size {size}" if size else "")))
+        verdict.tuned.append(
+            Figures.of(outcome, f"delay {delay_us} us" + (f", size {size}" if size else ""))
+        )
     return verdict
 
 
@@ -123,7 +140,7 @@ def capacity(model: str) -> float:
 
 
 def steady(model: str, share: float, batches: int = 200) -> Load:
-    """Return Poisson arrivals at a share of the capacity, for the time of `batches` full batches."""
+    """Return Poisson arrivals at a share of the capacity, for `batches` full batches."""
     seconds = batches * LARGEST / capacity(model)
     return Load(seconds, times=poisson(share * capacity(model), 0, seconds, Random(1)))
 
@@ -151,11 +168,15 @@ def series(outcome: Outcome, steps: int = 40) -> Iterator[tuple[float, float, fl
     for step in range(steps):
         part = outcome.between(step / steps, (step + 1) / steps)
         if part.responses:
-            yield (step + 0.5) / steps * outcome.end_ns / _SECOND, part.throughput, part.quantile_ms(0.99)
+            yield (
+                (step + 0.5) / steps * outcome.end_ns / _SECOND,
+                part.throughput,
+                part.quantile_ms(0.99),
+            )
 
 
 def main() -> int:
-    """Print the table; return 1 if a target was missed or the throughput is below 90 % of the best."""
+    """Print the table; return 1 if a target is missed or throughput is below 90 % of the best."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--plot", type=Path, help="write a plot to this file (needs matplotlib)")
     arguments = parser.parse_args()

@@ -1,10 +1,12 @@
-"""Resident memory over many requests and many load/unload cycles: `python -m bench.soak [--requests N] [--cycles N] [--backend python]`.
+"""Memory over many requests and load cycles: `python -m bench.soak [--requests N] ...`.
 
-A Theil-Sen line (the median of the slopes between all pairs) is fitted to the samples after the first quarter, in
-which pools and caches fill. Memory is flat if the line rises by at most 16 bytes per request and 32 KiB per cycle. The
-exit status is 1 if memory is not flat, or if the time ends before the work is done.
+A Theil-Sen line (the median of the slopes between all pairs) is fitted to the samples after the
+first quarter, in which pools and caches fill. Memory is flat if the line rises by at most 16 bytes
+per request and 32 KiB per cycle. The exit status is 1 if memory is not flat, or if the time ends
+before the work is done.
 
-The report also shows processes, open descriptors, and mappings of workers' memory (Linux) left by the cycles.
+The report also shows processes, open descriptors, and mappings of workers' memory (Linux) left by
+the cycles.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ MIB = 2**20
 
 @dataclass
 class Curve:
-    """Samples of (units done, resident bytes); `allowed` is the maximum flat slope in bytes per `unit`."""
+    """Samples of (units done, resident bytes); `allowed` is the maximum slope (bytes/`unit`)."""
 
     unit: str
     allowed: int
@@ -87,7 +89,9 @@ class ServerResources:
     def count_now(cls, server: Running) -> ServerResources:
         """Return the current counts of a server."""
         process = psutil.Process(server.pid)
-        mapped = Path(f"/proc/{server.pid}/maps").read_text(encoding="utf-8").count("memfd:tritonpy")
+        mapped = (
+            Path(f"/proc/{server.pid}/maps").read_text(encoding="utf-8").count("memfd:tritonpy")
+        )
         return cls(len(process.children(recursive=True)), process.num_fds(), mapped)
 
     def line(self, before: ServerResources) -> str:
@@ -143,10 +147,13 @@ def soak_cycles(server: Running, total: int, deadline: float) -> Curve:
 async def _send(port: int, payload: Payload, count: int) -> None:
     head = (
         f"POST /v2/models/{payload.model}/infer HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
-        f"Inference-Header-Content-Length: {payload.header_length}\r\nContent-Length: {len(payload.body)}\r\n\r\n"
+        f"Inference-Header-Content-Length: {payload.header_length}\r\nContent-Length: "
+        f"{len(payload.body)}\r\n\r\n"
     )
     shares = [count // CONNECTIONS + (index < count % CONNECTIONS) for index in range(CONNECTIONS)]
-    await asyncio.gather(*(_send_some(port, head.encode() + payload.body, share) for share in shares))
+    await asyncio.gather(
+        *(_send_some(port, head.encode() + payload.body, share) for share in shares)
+    )
 
 
 async def _send_some(port: int, request: bytes, count: int) -> None:
@@ -154,7 +161,9 @@ async def _send_some(port: int, request: bytes, count: int) -> None:
     for _ in range(count):
         writer.write(request)
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        body = await reader.readexactly(int(head.partition(b"content-length:")[2].partition(b"\r\n")[0]))
+        body = await reader.readexactly(
+            int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
+        )
         if b" 200 " not in head.partition(b"\r\n")[0]:
             raise RuntimeError(f"the server responded with {head.decode()}{body.decode()}")
     writer.close()
@@ -166,14 +175,18 @@ def _cycle(port: int, deadline: float) -> None:
     _post(port, f"/v2/repository/models/{payload.model}/load")
     asyncio.run(_send(port, payload, 1))
     _post(port, f"/v2/repository/models/{payload.model}/unload")
-    while _post(port, "/v2/repository/index", {"ready": True}):  # unload returns before the model is gone
+    while _post(
+        port, "/v2/repository/index", {"ready": True}
+    ):  # unload returns before the model is gone
         if time.monotonic() > deadline:
             raise TimeoutError(f"'{payload.model}' is still listed as ready after it was unloaded")
         time.sleep(0.005)
 
 
 def _post(port: int, path: str, body: object = None) -> object:
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body or {}).encode(), method="POST")
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}{path}", json.dumps(body or {}).encode(), method="POST"
+    )
     try:
         with urllib.request.urlopen(request, timeout=30) as response:
             return json.loads(response.read() or b"null")
@@ -183,7 +196,9 @@ def _post(port: int, path: str, body: object = None) -> object:
 
 def main() -> int:
     """Run requests and cycles, and print their curves."""
-    parser = argparse.ArgumentParser(description="Resident memory over requests and load/unload cycles.")
+    parser = argparse.ArgumentParser(
+        description="Resident memory over requests and load/unload cycles."
+    )
     parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--cycles", type=int, default=100)
     parser.add_argument("--backend", choices=["onnxruntime", "python"], default="onnxruntime")
@@ -192,7 +207,9 @@ def main() -> int:
     deadline = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory() as folder:
         (write_python if options.backend == "python" else write_onnx)(Path(folder))
-        with tritonpy(Path(folder), "--model-control-mode=explicit", "--load-model=add_sub") as server:
+        with tritonpy(
+            Path(folder), "--model-control-mode=explicit", "--load-model=add_sub"
+        ) as server:
             curves = [soak_requests(server, options.requests, deadline)]
             _cycle(server.http, deadline)  # from here on, the model is unloaded between samples
             before = ServerResources.count_now(server)

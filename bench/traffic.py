@@ -1,9 +1,10 @@
 """Cost of routes and shadows: `python -m bench.traffic`.
 
-Each row compares a route with a route of the same server without a shadow, or with the model itself, in interleaved
-pairs. In rows of "5 ms", the shadow is another model of 5 ms with its own instance. Rows and verdicts are as in
-`bench.compare`; the exit status is 1 if a row fell short. A second table has the cost per request in µs. `--plot FILE`
-draws a simulated failing canary (needs matplotlib).
+Each row compares a route with a route of the same server without a shadow, or with the model
+itself, in interleaved pairs. In rows of "5 ms", the shadow is another model of 5 ms with its own
+instance. Rows and verdicts are as in `bench.compare`; the exit status is 1 if a row fell short. A
+second table has the cost per request in µs. `--plot FILE` draws a simulated failing canary (needs
+matplotlib).
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class TritonPythonModel:
         outputs = []
         for request in requests:
             one, other = (tensor.as_numpy() for tensor in request.inputs())
-            outputs.append([pb_utils.Tensor("OUTPUT0", one + other), pb_utils.Tensor("OUTPUT1", one - other)])
+            total = pb_utils.Tensor("OUTPUT0", one + other)
+            outputs.append([total, pb_utils.Tensor("OUTPUT1", one - other)])
         return [pb_utils.InferenceResponse(each) for each in outputs]
 """
 ROUTE = "    {name}: {{targets: [{{model: {model}}}]{more}}}\n"
@@ -55,49 +57,85 @@ SHADOW = ", shadow: {{model: {model}_copy, share: {share}}}"
 def main() -> int:
     """Run the chosen rows and print the tables; return 1 if a row fell short."""
     parser = parser_of(__doc__)
-    parser.add_argument("--plot", type=Path, help="write a plot of a canary to this file (needs matplotlib)")
+    parser.add_argument(
+        "--plot", type=Path, help="write a plot of a canary to this file (needs matplotlib)"
+    )
     arguments = parser.parse_args()
     if arguments.plot:
         draw(arguments.plot)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        ours = stack.enter_context(processes.tritonpy(folder / "models", f"--config={write(folder)}"))
+        ours = stack.enter_context(
+            processes.tritonpy(folder / "models", f"--config={write(folder)}")
+        )
         names = {"shadow", "tenth", "route", "model"}
-        status = run(arguments, cases(), {name: dataclasses.replace(ours, name=name) for name in names})
+        status = run(
+            arguments, cases(), {name: dataclasses.replace(ours, name=name) for name in names}
+        )
     print("", *costs(), "", summary(), sep="\n")
     return status
 
 
 def write(folder: Path) -> Path:
-    """Write the models, each with a copy for the shadow, and server.yaml; return the path of server.yaml."""
+    """Write the models with copies for the shadow; return the path of the server.yaml."""
     repository, routes = folder / "models", ""
     models.write_pair(repository, "add_sub")
     models.write_pair(repository, "sleeping", SLEEPING)
     for model in KINDS.values():
         routes += ROUTE.format(name=f"{model}_route", model=model, more="")
         for name, share in (("shadow", 1.0), ("tenth", 0.1)):
-            routes += ROUTE.format(name=f"{model}_{name}", model=model, more=SHADOW.format(model=model, share=share))
+            routes += ROUTE.format(
+                name=f"{model}_{name}", model=model, more=SHADOW.format(model=model, share=share)
+            )
     settings = folder / "server.yaml"
     settings.write_text(f"routers:\n  traffic:\n   routes:\n{routes}")
     return settings
 
 
 def cases() -> list[Case]:
-    """Return all rows: p50 of the primary with against without a shadow, and a route against its model."""
+    """Return all rows: p50 with against without a shadow, and a route against its model."""
     rows = []
     for kind, model in KINDS.items():
         for client, protocol in ((clients.wrk, "HTTP"), (clients.h2load, "gRPC")):
             load = _load(client, model)
             rows += [
-                Case(f"{kind}, all requests copied, {protocol} p50", "route", load(1), GOAL, P50, "shadow"),
-                Case(f"{kind}, a tenth copied, {protocol} p50", "route", load(1), GOAL, P50, "tenth"),
+                Case(
+                    f"{kind}, all requests copied, {protocol} p50",
+                    "route",
+                    load(1),
+                    GOAL,
+                    P50,
+                    "shadow",
+                ),
+                Case(
+                    f"{kind}, a tenth copied, {protocol} p50", "route", load(1), GOAL, P50, "tenth"
+                ),
             ]
-        rows.append(Case(f"{kind}, a route, HTTP p50", "model", _load(clients.wrk, model)(1), None, P50, "route"))
-    rows.append(Case("tiny, a route, 32 in flight", "model", _load(clients.wrk, "add_sub")(32), None, subject="route"))
+        rows.append(
+            Case(
+                f"{kind}, a route, HTTP p50",
+                "model",
+                _load(clients.wrk, model)(1),
+                None,
+                P50,
+                "route",
+            )
+        )
+    rows.append(
+        Case(
+            "tiny, a route, 32 in flight",
+            "model",
+            _load(clients.wrk, "add_sub")(32),
+            None,
+            subject="route",
+        )
+    )
     return rows
 
 
-def _load(client: Callable[..., LoadResult], model: str) -> Callable[[int], Callable[[Running, int], LoadResult]]:
+def _load(
+    client: Callable[..., LoadResult], model: str
+) -> Callable[[int], Callable[[Running, int], LoadResult]]:
     def in_flight(count: int) -> Callable[[Running, int], LoadResult]:
         def load(server: Running, seconds: int) -> LoadResult:
             name = model if server.name == "model" else f"{model}_{server.name}"
@@ -124,18 +162,26 @@ def costs(rounds: int = 2000) -> Iterator[str]:
         "two targets": RouteSpec([one, two]),
         "two targets, sticky": RouteSpec([one, two], Sticky(parameter="user")),
         "one target and a canary": RouteSpec([one], canary=canary),
-        "one target and a shadow of a tenth": RouteSpec([one], shadow=Shadow("digits", 3, share=0.1)),
+        "one target and a shadow of a tenth": RouteSpec(
+            [one], shadow=Shadow("digits", 3, share=0.1)
+        ),
     }
     yield "| route | µs per request |"
     yield "|---|---|"
     with ToyEngine() as toy:
-        engine = _ImmediateRouter(NoOptions(), toy, RouterContext(CustomMetrics(), logging.getLogger("bench")))
+        engine = _ImmediateRouter(
+            NoOptions(), toy, RouterContext(CustomMetrics(), logging.getLogger("bench"))
+        )
         bare = _microseconds(engine, rounds)
-        without = TrafficRouter(TrafficOptions(), engine, RouterContext(CustomMetrics(), logging.getLogger("bench")))
+        without = TrafficRouter(
+            TrafficOptions(), engine, RouterContext(CustomMetrics(), logging.getLogger("bench"))
+        )
         yield f"| no route | {_microseconds(without, rounds) - bare:.2f} |"
         for name, spec in specs.items():
             options = TrafficOptions(routes={"digits": spec})
-            router = TrafficRouter(options, engine, RouterContext(CustomMetrics(), logging.getLogger("bench")))
+            router = TrafficRouter(
+                options, engine, RouterContext(CustomMetrics(), logging.getLogger("bench"))
+            )
             yield f"| {name} | {_microseconds(router, rounds) - bare:.2f} |"
             router.close()
 

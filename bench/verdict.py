@@ -23,10 +23,16 @@ class Verdict:
         return f"{self.ratio:.2f} [{self.low:.2f}, {self.high:.2f}] {self.word}".rstrip()
 
 
-def judge(ours: Sequence[float], theirs: Sequence[float], goal: float | None, lower_is_better: bool = False) -> Verdict:
+def judge(
+    ours: Sequence[float],
+    theirs: Sequence[float],
+    goal: float | None,
+    lower_is_better: bool = False,
+) -> Verdict:
     """Return the verdict on the ratios `ours[i] / theirs[i]`.
 
-    The word is met, short, or undecided if the interval contains `goal`. It is empty without a goal.
+    The word is met, short, or undecided if the interval contains `goal`. It is empty without a
+    goal.
     """
     ratios = [mine / other for mine, other in zip(ours, theirs, strict=True)]
     low, high = _interval(ratios)
@@ -39,10 +45,16 @@ def judge(ours: Sequence[float], theirs: Sequence[float], goal: float | None, lo
     return Verdict(median(ratios), low, high, word)
 
 
-def judge_combined(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], goal: float) -> Verdict:
-    """Return the verdict on several rows: each round counts with the geometric mean of its ratios."""
+def judge_combined(
+    pairs: Sequence[tuple[Sequence[float], Sequence[float]]], goal: float
+) -> Verdict:
+    """Return the verdict on several rows, with the geometric mean of each round's ratios."""
     rounds = zip(
-        *([mine / other for mine, other in zip(ours, theirs, strict=True)] for ours, theirs in pairs), strict=True
+        *(
+            [mine / other for mine, other in zip(ours, theirs, strict=True)]
+            for ours, theirs in pairs
+        ),
+        strict=True,
     )
     means = [geometric_mean(ratios) for ratios in rounds]
     return judge(means, [1.0] * len(means), goal)

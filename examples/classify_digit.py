@@ -25,7 +25,9 @@ def main(address: str) -> None:
         print("".join(SHADES[value] * 2 for value in row))
     client = triton.InferenceServerClient(address)
     pixels = triton.InferInput("image", [1, 64], "FP32").set_data_from_numpy(image)
-    response = client.infer("digits", [pixels], outputs=[triton.InferRequestedOutput("scores", class_count=2)])
+    response = client.infer(
+        "digits", [pixels], outputs=[triton.InferRequestedOutput("scores", class_count=2)]
+    )
     for found in response.as_numpy("scores")[0]:
         score, _index, name = found.decode().split(":")
         print(f"{name}: {float(score):.4f}")

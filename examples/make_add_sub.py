@@ -1,4 +1,4 @@
-"""Write `models/add_sub/1/model.onnx`: OUTPUT0 = INPUT0 + INPUT1, OUTPUT1 = INPUT0 - INPUT1, rows of 16 int32.
+"""Write `models/add_sub/1/model.onnx`: sum and difference of two rows of 16 int32.
 
 pip install onnx
 python examples/make_add_sub.py

@@ -1,10 +1,11 @@
-"""Train the model `digits` on scikit-learn's handwritten digits, and write it with one held-out digit.
+"""Train the model `digits` on handwritten digits; write it and one held-out digit.
 
     pip install scikit-learn onnx
     python examples/train_digits.py
 
-The script writes `models/digits/1/model.onnx` (8x8 gray values 0..16, row by row -> probabilities of ten classes),
-`models/digits/labels.txt`, and `digit.json`, a request for `POST /v2/models/digits/infer`:
+The script writes `models/digits/1/model.onnx` (8x8 gray values 0..16, row by row -> probabilities
+of ten classes), `models/digits/labels.txt`, and `digit.json`, a request for `POST
+/v2/models/digits/infer`:
 
     curl -s http://127.0.0.1:8000/v2/models/digits/infer -d @examples/digit.json
 """
@@ -58,7 +59,14 @@ def request(image: np.ndarray, true_class: int) -> str:
     """Return an inference request in JSON for the two best classes; its id names the true class."""
     body = {
         "id": f"a handwritten {NAMES[true_class]}",
-        "inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 64], "data": [int(value) for value in image]}],
+        "inputs": [
+            {
+                "name": "image",
+                "datatype": "FP32",
+                "shape": [1, 64],
+                "data": [int(value) for value in image],
+            }
+        ],
         "outputs": [{"name": "scores", "parameters": {"classification": 2}}],
     }
     return json.dumps(body) + "\n"
@@ -72,12 +80,17 @@ def main() -> None:
     )
     network = MLPClassifier((64,), max_iter=500, random_state=SEED)
     network.fit(training / BRIGHTEST, training_classes)
-    print(f"accuracy {network.score(held_out / BRIGHTEST, true_classes):.1%} on {len(held_out)} held-out digits")
+    print(
+        f"accuracy {network.score(held_out / BRIGHTEST, true_classes):.1%} on {len(held_out)} "
+        "held-out digits"
+    )
     target = HERE / "models" / "digits" / "1" / "model.onnx"
     target.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(export(network), target)
     (target.parents[1] / "labels.txt").write_text("\n".join(NAMES) + "\n", encoding="utf-8")
-    (HERE / "digit.json").write_text(request(held_out[EXAMPLE_INDEX], true_classes[EXAMPLE_INDEX]), encoding="utf-8")
+    (HERE / "digit.json").write_text(
+        request(held_out[EXAMPLE_INDEX], true_classes[EXAMPLE_INDEX]), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

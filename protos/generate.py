@@ -35,7 +35,12 @@ def build(target: Path) -> list[Path]:
     """
     with tempfile.TemporaryDirectory() as stubs:
         outputs = [f"--descriptor_set_out={target / DESCRIPTOR_SET}", f"--pyi_out={stubs}"]
-        if protoc.main(["protoc", f"--proto_path={SOURCES}", "--include_imports", *outputs, *FILES]) != 0:
+        if (
+            protoc.main(
+                ["protoc", f"--proto_path={SOURCES}", "--include_imports", *outputs, *FILES]
+            )
+            != 0
+        ):
             raise RuntimeError(f"protoc rejected a file in {SOURCES}; its message is above")
         written = [target / DESCRIPTOR_SET]
         for stub in sorted(Path(stubs).glob("*.pyi")):

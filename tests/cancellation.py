@@ -70,7 +70,12 @@ CONFIG = """
 
 
 def add_model(
-    models: Models, name: str, folder: Path, isolation: str = "process", calls: str = "", more: str = ""
+    models: Models,
+    name: str,
+    folder: Path,
+    isolation: str = "process",
+    calls: str = "",
+    more: str = "",
 ) -> None:
     """Write a model that runs each request until a file with the request's name exists.
 
@@ -113,14 +118,20 @@ class CancellationServer:
 
     def wait_for_event(self, event: str) -> None:
         """Wait for an event."""
-        self.served.wait(lambda: event in self.events(event.partition(" ")[2]), f"'{event}' happens")
+        self.served.wait(
+            lambda: event in self.events(event.partition(" ")[2]), f"'{event}' happens"
+        )
 
     def failures(self, model: str) -> dict[str, int]:
         """Return the number of failed requests of a model by reason."""
         text = ServerProcess.request(self.metrics, "/metrics").body.decode()
         found = re.findall(
-            rf'nv_inference_request_failure{{model="{model}",version="1",reason="(\w+)"}} (\d+)', text
-        ) or re.findall(rf'nv_inference_request_failure{{model="{model}",reason="(\w+)",version="1"}} (\d+)', text)
+            rf'nv_inference_request_failure{{model="{model}",version="1",reason="(\w+)"}} (\d+)',
+            text,
+        ) or re.findall(
+            rf'nv_inference_request_failure{{model="{model}",reason="(\w+)",version="1"}} (\d+)',
+            text,
+        )
         return {reason: int(count) for reason, count in found if int(count)}
 
     def wait_until_failed(self, model: str, **expected: int) -> None:
@@ -137,14 +148,18 @@ class CancellationServer:
         """Wait until that many requests of a model are queued."""
         pattern = rf'nv_inference_pending_request_count{{model="{model}",version="1"}} {count}\n'
         self.served.wait(
-            lambda: re.search(pattern, ServerProcess.request(self.metrics, "/metrics").body.decode()),
+            lambda: re.search(
+                pattern, ServerProcess.request(self.metrics, "/metrics").body.decode()
+            ),
             f"{count} requests wait",
         )
 
     @property
     def metrics(self) -> ServerProcess:
         """The metrics port, as a server that can be requested."""
-        return ServerProcess(self.served.process, self.served.output, {"http": self.served.ports["metrics"]})
+        return ServerProcess(
+            self.served.process, self.served.output, {"http": self.served.ports["metrics"]}
+        )
 
     def start_request(self, how: str, model: str, name: str) -> Client:
         """Send a request over the transport `how`; return a function that disconnects its client."""
@@ -201,12 +216,17 @@ def http_request(model: str, name: str) -> bytes:
     """Return the bytes of an HTTP inference request."""
     tensor = {"name": "IN", "shape": [1], "datatype": "INT32", "data": [1]}
     body = json.dumps({"id": name, "inputs": [tensor]}).encode()
-    return f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    return (
+        f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
 
 
 def message(model: str, name: str, **parameters: Any) -> pb.ModelInferRequest:
     """Return the same request as a gRPC message."""
-    request = pb.ModelInferRequest(model_name=model, id=name, raw_input_contents=[np.int32(1).tobytes()])
+    request = pb.ModelInferRequest(
+        model_name=model, id=name, raw_input_contents=[np.int32(1).tobytes()]
+    )
     request.inputs.add(name="IN", datatype="INT32", shape=[1])
     for key, value in parameters.items():
         if isinstance(value, bool):

@@ -62,13 +62,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     taken = {name for name in suites if SUITES.takes(name)}
     if suites and SUITES.share < 1:
         config.stash[SAMPLED] = SUITES.described(len(taken), len(suites), "end-to-end suites")
-        gone = [item for item in items if item.path.parent == here and item.path.stem in suites - taken]
+        gone = [
+            item for item in items if item.path.parent == here and item.path.stem in suites - taken
+        ]
         kept = set(items) - set(gone)
         items[:] = [item for item in items if item in kept]
         config.hook.pytest_deselected(items=gone)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Print which suites ran and how to repeat the selection."""
     if SAMPLED in config.stash:
         terminalreporter.write_line(config.stash[SAMPLED])
@@ -106,14 +110,18 @@ class ServerProcess:
     def log(self) -> str:
         return self.output.read_text(encoding="utf-8", errors="replace")
 
-    def request(self, path: str, body: bytes | str | None = None, headers: Mapping[str, str] = {}) -> Response:
+    def request(
+        self, path: str, body: bytes | str | None = None, headers: Mapping[str, str] = {}
+    ) -> Response:
         """Send GET, or POST if there is a body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.ports["http"], timeout=TIMEOUT_S)
         with contextlib.closing(connection):
             connection.request("GET" if body is None else "POST", path, body, dict(headers))
             response = connection.getresponse()
             return Response(
-                response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+                response.status,
+                {name.lower(): value for name, value in response.getheaders()},
+                response.read(),
             )
 
     def exchange(self, sent: bytes, frontend: str = "http", last: bool = True) -> bytes:
@@ -123,7 +131,10 @@ class ServerProcess:
         """
         received = b""
         address = ("127.0.0.1", self.ports[frontend])
-        with socket.create_connection(address, TIMEOUT_S) as connection, contextlib.suppress(ConnectionError):
+        with (
+            socket.create_connection(address, TIMEOUT_S) as connection,
+            contextlib.suppress(ConnectionError),
+        ):
             connection.sendall(sent)
             if last:
                 connection.shutdown(socket.SHUT_WR)
@@ -143,7 +154,9 @@ class ServerProcess:
             if self.process.poll() is not None:
                 break
             time.sleep(0.02)
-        pytest.fail(f"{what}: not so (exit status {self.process.poll()}); it printed:\n{self.log[-6000:]}")
+        pytest.fail(
+            f"{what}: not so (exit status {self.process.poll()}); it printed:\n{self.log[-6000:]}"
+        )
 
     def wait_until_logged(self, pattern: str) -> None:
         self.wait(lambda: re.search(pattern, self.log), f"logs '{pattern}'")
@@ -167,7 +180,9 @@ class Models:
         """Copy one of the project's examples."""
         shutil.copytree(ROOT / "examples" / "models" / name, self.path / name)
 
-    def identity(self, name: str, datatype: str, dims: list[Any], config: str | None = None) -> None:
+    def identity(
+        self, name: str, datatype: str, dims: list[Any], config: str | None = None
+    ) -> None:
         """Add an ONNX model that returns IN as OUT."""
         self.repository.add(name, config, {1: {"model.onnx": identity_onnx(datatype, dims)}})
 
@@ -189,7 +204,9 @@ def tensors_text(datatype: str, dims: str) -> str:
 def identity_onnx(datatype: str, dims: list[Any]) -> bytes:
     """Return an ONNX file; `dims` holds numbers and names of variable dimensions."""
     tensors = [helper.make_tensor_value_info(name, TYPES[datatype], dims) for name in ("IN", "OUT")]
-    graph = helper.make_graph([helper.make_node("Identity", ["IN"], ["OUT"])], "identity", tensors[:1], tensors[1:])
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["IN"], ["OUT"])], "identity", tensors[:1], tensors[1:]
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     return bytes(model.SerializeToString())
 
@@ -248,7 +265,9 @@ def serve(toys: Path) -> Serve:
             try:
                 if until is not None:
                     served.wait_until_logged(until)
-                    served.ports.update((name, int(port)) for name, port in LISTENS.findall(served.log))
+                    served.ports.update(
+                        (name, int(port)) for name, port in LISTENS.findall(served.log)
+                    )
                 yield served
             finally:
                 served.end()
@@ -272,14 +291,21 @@ def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     for name in ("add_sub", "digits"):
         models.example(name)
     for datatype in TYPES:
-        models.identity(f"identity_{datatype.lower()}", datatype, ["rows", "columns"], tensors_text(datatype, "-1, -1"))
+        models.identity(
+            f"identity_{datatype.lower()}",
+            datatype,
+            ["rows", "columns"],
+            tensors_text(datatype, "-1, -1"),
+        )
     models.identity("scalar", "FP32", ["batch"], SCALAR)
     models.identity("completed", "FP32", ["batch", 3])
     models.identity("spare", "FP32", ["batch", 2])
     models.toy("raising", more="dynamic_batching { }")
     models.toy("repeat", "INT32", "model_transaction_policy { decoupled: true }")
     loaded = [f"--load-model={path.name}" for path in models.path.iterdir() if path.name != "spare"]
-    with serve(f"--model-repository={models.path}", "--model-control-mode=explicit", *loaded) as served:
+    with serve(
+        f"--model-repository={models.path}", "--model-control-mode=explicit", *loaded
+    ) as served:
         yield served
 
 
@@ -292,7 +318,9 @@ output [{ name: "OUT" data_type: TYPE_FP32 dims: [1] reshape: { shape: [] } }]
 
 @pytest.fixture(scope="session")
 def http_client(server: ServerProcess) -> Iterator[Any]:
-    with tritonclient.http.InferenceServerClient(server.http, concurrency=4, network_timeout=TIMEOUT_S) as client:
+    with tritonclient.http.InferenceServerClient(
+        server.http, concurrency=4, network_timeout=TIMEOUT_S
+    ) as client:
         yield client
 
 

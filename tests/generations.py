@@ -51,7 +51,9 @@ _clock = itertools.count(1)
 class Generations:
     """The model of a repository; each `write` atomically creates the next generation."""
 
-    def __init__(self, repository: Path, backend: str = "onnxruntime", more: str = WARMUP, name: str = NAME) -> None:
+    def __init__(
+        self, repository: Path, backend: str = "onnxruntime", more: str = WARMUP, name: str = NAME
+    ) -> None:
         self.name, self._backend = name, backend
         self.folder = repository / name
         self.folder.mkdir(parents=True)
@@ -59,7 +61,13 @@ class Generations:
         self.generation = -1
         self.write()
 
-    def write(self, version: int = 1, begin: str = "pass", work: str = "pass", content: bytes | None = None) -> int:
+    def write(
+        self,
+        version: int = 1,
+        begin: str = "pass",
+        work: str = "pass",
+        content: bytes | None = None,
+    ) -> int:
         """Write a version's file and return its generation.
 
         `begin` and `work` are code of a Python model: for its start and for each execution.
@@ -79,7 +87,9 @@ class Generations:
 
 
 def _constant_onnx(generation: int) -> bytes:
-    tensors = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in ("IN", "OUT")]
+    tensors = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in ("IN", "OUT")
+    ]
     given = {"zero": np.zeros(1, np.float32), "generation": np.array([generation], np.float32)}
     nodes = [
         helper.make_node("Mul", ["IN", "zero"], ["nothing"]),
@@ -88,7 +98,9 @@ def _constant_onnx(generation: int) -> bytes:
     weights = [numpy_helper.from_array(array, name) for name, array in given.items()]
     graph = helper.make_graph(nodes, "telling", tensors[:1], tensors[1:], weights)
     return bytes(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        ).SerializeToString()
     )
 
 
@@ -98,7 +110,9 @@ def load(served: ServerProcess, protocol: Any = tritonclient.http, name: str = N
         client.load_model(name)
 
 
-def load_of(served: ServerProcess, action: str, protocol: Any, versions: str, name: str = NAME) -> None:
+def load_of(
+    served: ServerProcess, action: str, protocol: Any, versions: str, name: str = NAME
+) -> None:
     """Load or unload some versions, which tritonclient's own calls cannot."""
     if protocol is tritonclient.http:
         body = json.dumps({"parameters": {"versions": versions}})
@@ -108,13 +122,22 @@ def load_of(served: ServerProcess, action: str, protocol: Any, versions: str, na
         return
     pb = tritonclient.grpc.service_pb2
     kind = pb.RepositoryModelLoadRequest if action == "load" else pb.RepositoryModelUnloadRequest
-    request = kind(model_name=name, parameters={"versions": pb.ModelRepositoryParameter(string_param=versions)})
+    request = kind(
+        model_name=name, parameters={"versions": pb.ModelRepositoryParameter(string_param=versions)}
+    )
     with tritonclient.grpc.InferenceServerClient(served.grpc) as client:
-        getattr(client._client_stub, "RepositoryModelLoad" if action == "load" else "RepositoryModelUnload")(request)
+        getattr(
+            client._client_stub,
+            "RepositoryModelLoad" if action == "load" else "RepositoryModelUnload",
+        )(request)
 
 
 def infer_generation(
-    served: ServerProcess, protocol: Any = tritonclient.http, name: str = NAME, version: str = "", **more: Any
+    served: ServerProcess,
+    protocol: Any = tritonclient.http,
+    name: str = NAME,
+    version: str = "",
+    **more: Any,
 ) -> int:
     """Return the generation that responds."""
     with _client(served, protocol) as client:
@@ -195,7 +218,10 @@ def wait_for_responses(served: ServerProcess, loops: Sequence[RequestLoop], time
     """Wait until each client has `times` more responses: the later of two was sent after this call."""
     counts = [len(loop.responses) + times for loop in loops]
     served.wait(
-        lambda: all(loop.wrong or len(loop.responses) >= count for loop, count in zip(loops, counts, strict=True)),
+        lambda: all(
+            loop.wrong or len(loop.responses) >= count
+            for loop, count in zip(loops, counts, strict=True)
+        ),
         "every client is answered",
     )
     assert [text for loop in loops for text in loop.wrong] == []

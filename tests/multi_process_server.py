@@ -100,7 +100,9 @@ def listener_count(served: ServerProcess) -> int:
 
 
 @contextlib.contextmanager
-def connections(served: ServerProcess, count: int = 32) -> Iterator[list[http.client.HTTPConnection]]:
+def connections(
+    served: ServerProcess, count: int = 32
+) -> Iterator[list[http.client.HTTPConnection]]:
     """Open enough connections that each process has at least one."""
     with contextlib.ExitStack() as stack:
         yield [
@@ -109,7 +111,9 @@ def connections(served: ServerProcess, count: int = 32) -> Iterator[list[http.cl
         ]  # fmt: skip
 
 
-def request_path(connection: http.client.HTTPConnection, path: str, body: str | None = None) -> tuple[int, bytes]:
+def request_path(
+    connection: http.client.HTTPConnection, path: str, body: str | None = None
+) -> tuple[int, bytes]:
     connection.request("GET" if body is None else "POST", path, body)
     response = connection.getresponse()
     return response.status, response.read()
@@ -200,5 +204,7 @@ def add_models(models: Models, progress_file: Path) -> None:
     models.toy("repeat", "INT32", "model_transaction_policy { decoupled: true }")
     models.repository.add("sums", SUMS_CONFIG, {1: {"model.py": SUMS}})
     models.repository.add(
-        "counting", COUNTING_CONFIG, {1: {"model.py": COUNTING.replace("PROGRESS", repr(str(progress_file)))}}
+        "counting",
+        COUNTING_CONFIG,
+        {1: {"model.py": COUNTING.replace("PROGRESS", repr(str(progress_file)))}},
     )

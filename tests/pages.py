@@ -158,4 +158,6 @@ def _until(process: subprocess.Popen[bytes], condition: Callable[[], bool], log:
     while not condition():
         with contextlib.suppress(subprocess.TimeoutExpired):
             status = process.wait(0.05)
-            pytest.fail(f"it ended with {status} and printed:\n{log.read_text(encoding='utf-8')[-4000:]}")
+            pytest.fail(
+                f"it ended with {status} and printed:\n{log.read_text(encoding='utf-8')[-4000:]}"
+            )

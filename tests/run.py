@@ -50,7 +50,11 @@ class Tier:
 
 def _framework(name: str, package: str, *more: str) -> Tier:
     """Return the tier of a package with large dependencies; `more` are further test paths."""
-    return Tier((f"{package}/tests", *more), packages=(package,), requirements=(f"tests/requirements-{name}.txt",))
+    return Tier(
+        (f"{package}/tests", *more),
+        packages=(package,),
+        requirements=(f"tests/requirements-{name}.txt",),
+    )
 
 
 ON_EVERY_TRANSPORT = (
@@ -69,7 +73,9 @@ ON_EVERY_TRANSPORT = (
 # Tiers whose packages are too large for the default environment, which has all others.
 _LARGE = {
     "clouds": _framework("clouds", "plugins/repo_cloud"),
-    "torch": _framework("torch", "plugins/backend_torch", "plugins/backend_python/tests/worker/api"),
+    "torch": _framework(
+        "torch", "plugins/backend_torch", "plugins/backend_python/tests/worker/api"
+    ),
     "tf": _framework("tf", "plugins/backend_tf"),
     "openvino": _framework("openvino", "plugins/backend_openvino"),
     "trt": _framework("trt", "plugins/backend_trt"),
@@ -81,9 +87,15 @@ def default_packages() -> list[str]:
     """Return the folders of the distributions that the default environment has, those of the core first."""
     large = {package for tier in _LARGE.values() for package in tier.packages}
     projects = (
-        path.parent for pattern in ("libs", "plugins") for path in sorted(ROOT.glob(f"{pattern}/*/pyproject.toml"))
+        path.parent
+        for pattern in ("libs", "plugins")
+        for path in sorted(ROOT.glob(f"{pattern}/*/pyproject.toml"))
     )
-    return ["protos", "core", *(each for project in projects if (each := str(project.relative_to(ROOT))) not in large)]
+    return [
+        "protos",
+        "core",
+        *(each for project in projects if (each := str(project.relative_to(ROOT))) not in large),
+    ]
 
 
 # Packages of the default environment whose tests take long enough for a tier of their own.
@@ -91,7 +103,9 @@ _SEPARATE = ("core", "plugins/backend_python")
 
 # Tiers start in this order: long ones first, so that parallel runs end together.
 TIERS = {
-    "packages": Tier(tuple(f"{folder}/tests" for folder in default_packages() if folder not in _SEPARATE)),
+    "packages": Tier(
+        tuple(f"{folder}/tests" for folder in default_packages() if folder not in _SEPARATE)
+    ),
     "python": Tier(("plugins/backend_python/tests",)),
     "servers": Tier(("tests",), ("--ignore=tests/conformance", "--ignore=tests/frameworks")),
     "core": Tier(("core/tests",)),
@@ -133,11 +147,20 @@ SEEDS = ("TRITONPY_CONFORMANCE_SEED", "TRITONPY_SUITE_SEED")
 def main() -> int:
     """Run the chosen tiers, then print the duration of each."""
     parser = argparse.ArgumentParser(description="Install what the tests need and run them.")
-    parser.add_argument("tiers", nargs="*", metavar="TIER", help=f"which tiers (default: all of {', '.join(TIERS)})")
+    parser.add_argument(
+        "tiers", nargs="*", metavar="TIER", help=f"which tiers (default: all of {', '.join(TIERS)})"
+    )
     at_once = 3 if (os.cpu_count() or 1) > 1 else 1
-    parser.add_argument("--at-once", type=int, default=at_once, help=f"tiers that run at a time (default: {at_once})")
+    parser.add_argument(
+        "--at-once",
+        type=int,
+        default=at_once,
+        help=f"tiers that run at a time (default: {at_once})",
+    )
     own, _, rest = _split(sys.argv[1:])
-    parser.add_argument("--all", action="store_true", help="run everything; without tiers, long suites are sampled")
+    parser.add_argument(
+        "--all", action="store_true", help="run everything; without tiers, long suites are sampled"
+    )
     arguments = parser.parse_args(own)
     if not (arguments.all or arguments.tiers or rest):
         for variable, share in SHARES.items():
@@ -157,7 +180,9 @@ def main() -> int:
     return max(status for status, _ in results.values())
 
 
-def _run_all(chosen: Sequence[str], at_once: int, pytest_arguments: list[str]) -> dict[str, tuple[int, float]]:
+def _run_all(
+    chosen: Sequence[str], at_once: int, pytest_arguments: list[str]
+) -> dict[str, tuple[int, float]]:
     """Return exit status and minutes of each tier; tiers start in the given order."""
     _installed(DEFAULT_ENVIRONMENT, default_packages(), ("tests/requirements.txt",))
     if at_once == 1:
@@ -165,7 +190,9 @@ def _run_all(chosen: Sequence[str], at_once: int, pytest_arguments: list[str]) -
     results: dict[str, tuple[int, float]] = {}
     with ThreadPoolExecutor(at_once) as lanes:
         logs = {name: ENVIRONMENTS / f"{name}.log" for name in chosen}
-        running = {lanes.submit(_run, name, pytest_arguments, log): name for name, log in logs.items()}
+        running = {
+            lanes.submit(_run, name, pytest_arguments, log): name for name, log in logs.items()
+        }
         for ended in as_completed(running):
             name = running[ended]
             results[name] = ended.result()
@@ -183,7 +210,10 @@ def _run(name: str, pytest_arguments: list[str], log: Path | None = None) -> tup
     tier, started = TIERS[name], time.monotonic()
     python = _environment(name, tier)
     where = f", its output goes to {log}" if log else ""
-    print(f"tier {name}: environment ready after {(time.monotonic() - started) / 60:.1f} min{where}", flush=True)
+    print(
+        f"tier {name}: environment ready after {(time.monotonic() - started) / 60:.1f} min{where}",
+        flush=True,
+    )
     _failures(name).unlink(missing_ok=True)
     status = _pytest(name, python, [*tier.paths, *tier.options, *pytest_arguments], log)
     return status, (time.monotonic() - started) / 60
@@ -221,10 +251,14 @@ def _environment(name: str, tier: Tier) -> str:
     """Return the interpreter of the tier's environment: the default one without additions."""
     if not tier.packages and not tier.requirements:
         return str(DEFAULT_ENVIRONMENT / "bin" / "python")
-    return _installed(ENVIRONMENTS / name, tier.packages, tier.requirements, over=DEFAULT_ENVIRONMENT)
+    return _installed(
+        ENVIRONMENTS / name, tier.packages, tier.requirements, over=DEFAULT_ENVIRONMENT
+    )
 
 
-def _installed(folder: Path, packages: Sequence[str], requirements: Sequence[str], over: Path | None = None) -> str:
+def _installed(
+    folder: Path, packages: Sequence[str], requirements: Sequence[str], over: Path | None = None
+) -> str:
     """Return the interpreter of an environment with those packages.
 
     The environment includes the packages of `over`, except those that it has in another version.
@@ -233,7 +267,9 @@ def _installed(folder: Path, packages: Sequence[str], requirements: Sequence[str
     if not python.exists():
         venv.create(folder, with_pip=True)
     if over is not None:
-        _site(folder).joinpath("over.pth").write_text(f"import site; site.addsitedir({str(_site(over))!r})\n")
+        _site(folder).joinpath("over.pth").write_text(
+            f"import site; site.addsitedir({str(_site(over))!r})\n"
+        )
     install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     for requirement in requirements:
         install += ["-r", requirement]

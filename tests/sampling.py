@@ -28,7 +28,9 @@ class Sampling:
         share = float(os.environ.get(f"{prefix}_SHARE", "1"))
         if not 0 <= share <= 1:
             raise ValueError(f"{prefix}_SHARE is a share, from 0 to 1, not {share}")
-        return cls(kind, share, int(os.environ.get(f"{prefix}_SEED", SystemRandom().randrange(1 << 32))))
+        return cls(
+            kind, share, int(os.environ.get(f"{prefix}_SEED", SystemRandom().randrange(1 << 32)))
+        )
 
     def takes(self, name: str) -> bool:
         """Return whether the thing of that name is selected, independently of the others."""

@@ -57,13 +57,23 @@ def plans(random: Random, models: Sequence[str], count: int) -> list[SequencePla
         values = [random.randrange(1000) for _ in range(random.randint(1, LONGEST))]
         restart = random.randrange(len(values)) if random.random() < 0.1 else 0
         found.append(
-            SequencePlan(random.choice(models), number if random.random() < 0.7 else f"text {number}", values, restart)
+            SequencePlan(
+                random.choice(models),
+                number if random.random() < 0.7 else f"text {number}",
+                values,
+                restart,
+            )
         )
     return found
 
 
 def run_all(
-    http: str, grpc: str, all_plans: Sequence[SequencePlan], random: Random, callers: int = 6, streams: int = 2
+    http: str,
+    grpc: str,
+    all_plans: Sequence[SequencePlan],
+    random: Random,
+    callers: int = 6,
+    streams: int = 2,
 ) -> None:
     """Send every sequence, half over HTTP and half over streams, and record the responses."""
     half = len(all_plans) // 2
@@ -87,7 +97,9 @@ def _call(address: str, waiting: queue.SimpleQueue[SequencePlan]) -> None:
             except queue.Empty:
                 return
             for number, value in enumerate(plan.values):
-                result = client.infer(plan.model, [value_input(tritonclient.http, value)], **plan.how(number))
+                result = client.infer(
+                    plan.model, [value_input(tritonclient.http, value)], **plan.how(number)
+                )
                 plan.responses.append(int(result.as_numpy("OUT")[0, 0]))
 
 
@@ -111,14 +123,18 @@ def _stream(address: str, mine: Sequence[SequencePlan], random: Random) -> None:
 
 def _send(client: Any, plan: SequencePlan, index: int, number: int) -> None:
     inputs = [value_input(tritonclient.grpc, plan.values[number])]
-    client.async_stream_infer(plan.model, inputs, request_id=f"{index} {number}", **plan.how(number))
+    client.async_stream_infer(
+        plan.model, inputs, request_id=f"{index} {number}", **plan.how(number)
+    )
 
 
 def _take(mine: Sequence[SequencePlan], result: Any, error: Any) -> None:
     assert error is None, error
     index, number = map(int, result.get_response().id.split())
     plan = mine[index]
-    assert number == len(plan.responses), f"answer {number} of sequence {plan.id} came as number {len(plan.responses)}"
+    assert number == len(plan.responses), (
+        f"answer {number} of sequence {plan.id} came as number {len(plan.responses)}"
+    )
     plan.responses.append(int(result.as_numpy("OUT")[0, 0]))
 
 
@@ -133,6 +149,7 @@ def waiting(served: Any, model: str) -> int:
     """Return the number of queued requests of a model."""
     with urllib.request.urlopen(f"http://127.0.0.1:{served.ports['metrics']}/metrics") as response:
         found = re.search(
-            rf'nv_inference_pending_request_count{{model="{model}",version="1"}} (\d+)', response.read().decode()
+            rf'nv_inference_pending_request_count{{model="{model}",version="1"}} (\d+)',
+            response.read().decode(),
         )
     return int(found[1]) if found else 0

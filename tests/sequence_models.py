@@ -66,12 +66,18 @@ def folded(values: list[int]) -> list[int]:
 
 def python_config(strategy: str, count: int = 1, more: str = "", idle_us: int = IDLE_US) -> str:
     """Return the configuration of a Python model that keeps the numbers itself."""
-    return 'backend: "python"' + _config(STRATEGIES.get(strategy, strategy), count, more, idle_us, CONTROLS)
+    return 'backend: "python"' + _config(
+        STRATEGIES.get(strategy, strategy), count, more, idle_us, CONTROLS
+    )
 
 
-def onnx_config(strategy: str, count: int = 1, more: str = "", idle_us: int = IDLE_US, state: str = "") -> str:
+def onnx_config(
+    strategy: str, count: int = 1, more: str = "", idle_us: int = IDLE_US, state: str = ""
+) -> str:
     """Return the configuration of the ONNX model with implicit state."""
-    return _config(STRATEGIES.get(strategy, strategy), count, more, idle_us, STATE.format(more=state))
+    return _config(
+        STRATEGIES.get(strategy, strategy), count, more, idle_us, STATE.format(more=state)
+    )
 
 
 def _config(strategy: str, count: int, more: str, idle_us: int, inside: str) -> str:
@@ -86,13 +92,21 @@ def onnx_model() -> bytes:
         for name in ("IN", "OLD", "OUT", "NEW")
     }
     nodes = [
-        helper.make_node("Constant", [], ["factor"], value=helper.make_tensor("f", TensorProto.INT64, [1], [FACTOR])),
+        helper.make_node(
+            "Constant",
+            [],
+            ["factor"],
+            value=helper.make_tensor("f", TensorProto.INT64, [1], [FACTOR]),
+        ),
         helper.make_node("Mul", ["OLD", "factor"], ["scaled"]),
         helper.make_node("Add", ["scaled", "IN"], ["NEW"]),
         helper.make_node("Identity", ["NEW"], ["OUT"]),
     ]
     graph = helper.make_graph(
-        nodes, "fold", [tensors[name] for name in ("IN", "OLD")], [tensors[name] for name in ("OUT", "NEW")]
+        nodes,
+        "fold",
+        [tensors[name] for name in ("IN", "OLD")],
+        [tensors[name] for name in ("OUT", "NEW")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     return bytes(model.SerializeToString())

@@ -25,7 +25,9 @@ from tests.conftest import Models, Serve, ServerProcess
 from tritonpy_auth_api_keys.key import NewKey, new_key
 from tritonpy_auth_api_keys.key_file import KeyEntry, format_entry
 
-BODY = json.dumps({"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1, 2], "data": [1, 2]}]}).encode()
+BODY = json.dumps(
+    {"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1, 2], "data": [1, 2]}]}
+).encode()
 INFER = "/v2/models/{}/infer"
 SIGNER = rsa.generate_private_key(65537, 2048)
 STATUS = {"UNAUTHENTICATED": "401", "PERMISSION_DENIED": "403"}
@@ -41,12 +43,16 @@ class GuardedServer:
     reader: NewKey
     root: NewKey
 
-    def request(self, path: str, key: NewKey | None = None, body: bytes | None = None, **headers: str) -> int:
+    def request(
+        self, path: str, key: NewKey | None = None, body: bytes | None = None, **headers: str
+    ) -> int:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.served.request(path, body, {**bearer(key), **named}).status
 
     def scrape(self, key: NewKey | None = None) -> tuple[int, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.served.ports["metrics"], timeout=60)
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", self.served.ports["metrics"], timeout=60
+        )
         with contextlib.closing(connection):
             connection.request("GET", "/metrics", headers=bearer(key))
             response = connection.getresponse()
@@ -54,7 +60,8 @@ class GuardedServer:
 
     def denied(self, reason: str, verb: str) -> int:
         found = re.search(
-            rf'tritonpy_denied_requests{{reason="{reason}",verb="{verb}"}} (\d+)', self.scrape(self.root)[1]
+            rf'tritonpy_denied_requests{{reason="{reason}",verb="{verb}"}} (\d+)',
+            self.scrape(self.root)[1],
         )
         assert found
         return int(found[1])
@@ -65,7 +72,13 @@ def bearer(key: NewKey | None) -> dict[str, str]:
 
 
 def token(**claims: Any) -> str:
-    payload = {"sub": "service", "exp": time.time() + 600, "scope": "infer:open*", "aud": "tritonpy", **claims}
+    payload = {
+        "sub": "service",
+        "exp": time.time() + 600,
+        "scope": "infer:open*",
+        "aud": "tritonpy",
+        **claims,
+    }
     return jwt.encode(payload, SIGNER, "RS256", {"kid": "k"})
 
 
@@ -90,7 +103,9 @@ def guarded(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         )
     )
     jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(SIGNER.public_key()))
-    (folder / "set.json").write_text(json.dumps({"keys": [{**jwk, "key_ops": ["verify"], "kid": "k"}]}))
+    (folder / "set.json").write_text(
+        json.dumps({"keys": [{**jwk, "key_ops": ["verify"], "kid": "k"}]})
+    )
     (folder / "server.yaml").write_text(
         """
 repositories: [{url: ./models}]
@@ -112,7 +127,9 @@ def clients(guarded: GuardedServer) -> Iterator[tuple[Any, Any]]:
 
 
 def data(protocol: Any) -> list[Any]:
-    return [protocol.InferInput("IN", [1, 2], "FP32").set_data_from_numpy(np.ones((1, 2), np.float32))]
+    return [
+        protocol.InferInput("IN", [1, 2], "FP32").set_data_from_numpy(np.ones((1, 2), np.float32))
+    ]
 
 
 def refused(code: str, use: Callable[[], Any]) -> str:
@@ -131,7 +148,9 @@ def test_permitted_clients_can_infer(guarded: GuardedServer, form: str) -> None:
     }[form]
     for protocol, client in clients(guarded):
         lowered = {name.lower(): value for name, value in headers.items()}  # as gRPC requires
-        assert client.infer("open_one", data(protocol), headers=lowered).as_numpy("OUT").tolist() == [[1, 1]]
+        assert client.infer("open_one", data(protocol), headers=lowered).as_numpy(
+            "OUT"
+        ).tolist() == [[1, 1]]
 
 
 UNAUTHENTICATED: Mapping[str, Callable[[GuardedServer], dict[str, str]]] = {
@@ -173,7 +192,12 @@ def test_unauthenticated_clients_get_the_same_error_for_every_model(
     texts = set()
     for protocol, client in clients(guarded):
         for model in ("open_one", "closed", "nowhere"):
-            texts.add(refused("UNAUTHENTICATED", lambda: client.infer(model, data(protocol), headers=dict(given))))  # noqa: B023
+            texts.add(
+                refused(
+                    "UNAUTHENTICATED",
+                    lambda: client.infer(model, data(protocol), headers=dict(given)),  # noqa: B023
+                )
+            )
         refused("UNAUTHENTICATED", lambda: client.get_model_repository_index(headers=dict(given)))  # noqa: B023
     assert texts == {"credentials are missing or unknown"}
     assert guarded.denied("unauthenticated", "infer") == before + 6
@@ -183,7 +207,10 @@ def test_a_key_for_one_model_does_not_permit_others(guarded: GuardedServer) -> N
     given = {name.lower(): value for name, value in bearer(guarded.one).items()}
     for protocol, client in clients(guarded):
         for model in ("closed", "nowhere", "Open_one", "", "open"):
-            refused("PERMISSION_DENIED", lambda: client.infer(model or " ", data(protocol), headers=dict(given)))  # noqa: B023
+            refused(
+                "PERMISSION_DENIED",
+                lambda: client.infer(model or " ", data(protocol), headers=dict(given)),  # noqa: B023
+            )
 
 
 @pytest.mark.parametrize(
@@ -203,20 +230,37 @@ def test_escapes_in_a_path_do_not_bypass_access_rules(guarded: GuardedServer, na
     for rest in ("/infer", "/generate", "/config", ""):
         body = BODY if rest in ("/infer", "/generate") else None
         assert guarded.request(f"/v2/models/{name}{rest}", guarded.one, body) in (403, 404)
-        assert guarded.request(f"/v2/repository/models/{name}/unload", guarded.one, b"") in (403, 404)
+        assert guarded.request(f"/v2/repository/models/{name}/unload", guarded.one, b"") in (
+            403,
+            404,
+        )
     assert guarded.request(INFER.format("closed"), guarded.root, BODY) == 200
 
 
 def test_each_verb_is_a_separate_right(guarded: GuardedServer) -> None:
     calls = {
-        "read": [("/v2", None), ("/v2/models/closed", None), ("/v2/models/stats", None), ("/v2/repository/index", b"")],
-        "manage": [("/v2/repository/models/closed/unload", b""), ("/v2/repository/models/closed/load", b"")],
+        "read": [
+            ("/v2", None),
+            ("/v2/models/closed", None),
+            ("/v2/models/stats", None),
+            ("/v2/repository/index", b""),
+        ],
+        "manage": [
+            ("/v2/repository/models/closed/unload", b""),
+            ("/v2/repository/models/closed/load", b""),
+        ],
         "infer": [(INFER.format("closed"), BODY)],
-        "admin": [("/v2/logging", None), ("/v2/trace/setting", None), ("/v2/systemsharedmemory/status", None)],
+        "admin": [
+            ("/v2/logging", None),
+            ("/v2/trace/setting", None),
+            ("/v2/systemsharedmemory/status", None),
+        ],
     }
     for verb, requests in calls.items():
         for path, body in requests:
-            assert guarded.request(path, guarded.reader, body) == (200 if verb == "read" else 403), path
+            assert guarded.request(path, guarded.reader, body) == (
+                200 if verb == "read" else 403
+            ), path
             assert guarded.request(path, guarded.one, body) == 403, path
             assert guarded.request(path, None, body) == 401, path
             assert guarded.request(path, guarded.root, body) not in (401, 403), path
@@ -231,7 +275,11 @@ def test_health_is_public_and_metrics_need_the_read_right(guarded: GuardedServer
 
 
 def test_a_duplicate_credential_header_is_rejected(guarded: GuardedServer) -> None:
-    for first, second in ((guarded.root, guarded.root), (guarded.root, new_key()), (new_key(), guarded.root)):
+    for first, second in (
+        (guarded.root, guarded.root),
+        (guarded.root, new_key()),
+        (new_key(), guarded.root),
+    ):
         head = f"POST {INFER.format('open_one')} HTTP/1.1\r\nHost: h\r\nX-API-Key: {first.text}\r\nX-Api-Key: {second.text}\r\n"
         sent = f"{head}Connection: close\r\nContent-Length: {len(BODY)}\r\n\r\n".encode() + BODY
         assert guarded.served.exchange(sent, last=False).startswith(b"HTTP/1.1 401 ")
@@ -240,9 +288,15 @@ def test_a_duplicate_credential_header_is_rejected(guarded: GuardedServer) -> No
 def test_the_log_names_principals_but_no_credentials(guarded: GuardedServer) -> None:
     line = r"denied: 'one \([0-9a-f]{12}\)' may not read the server"
     guarded.served.wait(
-        lambda: guarded.request("/v2", guarded.one) and re.search(line, guarded.served.log), "logs a denial"
+        lambda: guarded.request("/v2", guarded.one) and re.search(line, guarded.served.log),
+        "logs a denial",
     )
-    for secret in (guarded.one.text, guarded.root.text, guarded.root.hash.partition(":")[2], token()):
+    for secret in (
+        guarded.one.text,
+        guarded.root.text,
+        guarded.root.hash.partition(":")[2],
+        token(),
+    ):
         assert secret[17:] not in guarded.served.log
 
 
@@ -257,19 +311,27 @@ def test_keys_change_while_the_server_runs(guarded: GuardedServer) -> None:
 
     try:
         replace(before + key_file((fresh, KeyEntry("fresh", fresh.hash, infer=("open_two",)))))
-        guarded.served.wait(lambda: guarded.request(path, fresh, BODY) == 200, "the new key is known")
+        guarded.served.wait(
+            lambda: guarded.request(path, fresh, BODY) == 200, "the new key is known"
+        )
         assert guarded.request(path, guarded.one, BODY) == 200
         replace("[broken")
-        guarded.served.wait_until_logged("the API keys in .* read failed, the previous value stays in use")
+        guarded.served.wait_until_logged(
+            "the API keys in .* read failed, the previous value stays in use"
+        )
         assert guarded.request(path, fresh, BODY) == 200
         guarded.keys.unlink()
         guarded.served.wait_until_logged("FileNotFoundError")
         assert guarded.request(path, fresh, BODY) == 200
         replace(before)
-        guarded.served.wait(lambda: guarded.request(path, fresh, BODY) == 401, "the key is forgotten")
+        guarded.served.wait(
+            lambda: guarded.request(path, fresh, BODY) == 401, "the key is forgotten"
+        )
     finally:
         replace(before)
-    guarded.served.wait(lambda: guarded.request(path, guarded.one, BODY) == 200, "the old keys are known")
+    guarded.served.wait(
+        lambda: guarded.request(path, guarded.one, BODY) == 200, "the old keys are known"
+    )
 
 
 @pytest.mark.parametrize(
@@ -280,8 +342,14 @@ def test_keys_change_while_the_server_runs(guarded: GuardedServer) -> None:
             "--grpc-restricted-protocol=health",
             "--grpc-restricted-protocol option format is '<config name>:<setting>=<value>'. Got health",
         ),
-        ("--http-header-forward-pattern=(", "header_forward_pattern: '(' is not a valid regular expression"),
-        ("--grpc-header-forward-pattern=[", "header_forward_pattern: '[' is not a valid regular expression"),
+        (
+            "--http-header-forward-pattern=(",
+            "header_forward_pattern: '(' is not a valid regular expression",
+        ),
+        (
+            "--grpc-header-forward-pattern=[",
+            "header_forward_pattern: '[' is not a valid regular expression",
+        ),
     ],
 )
 def test_invalid_access_flags_are_named(serve: Serve, models: Models, flag: str, text: str) -> None:
@@ -296,4 +364,6 @@ def test_an_api_in_two_groups_is_an_error(serve: Serve, models: Models) -> None:
     flags = ("--http-restricted-api=health,metadata:a=b", "--http-restricted-api=health:c=d")
     with serve(f"--model-repository={models.path}", *flags, until=None) as served:
         assert served.wait_until_exit() == 1
-        assert "restricted api 'health' can not be specified in multiple config groups" in served.log
+        assert (
+            "restricted api 'health' can not be specified in multiple config groups" in served.log
+        )

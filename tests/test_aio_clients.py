@@ -39,7 +39,9 @@ def inputs_for(client: Any) -> list[Any]:
     return inputs
 
 
-def test_metadata_of_the_server_and_its_models_is_available(run_on_clients: Callable[[ClientTest], None]) -> None:
+def test_metadata_of_the_server_and_its_models_is_available(
+    run_on_clients: Callable[[ClientTest], None],
+) -> None:
     async def call(client: Any) -> None:
         assert await client.is_server_live()
         assert await client.is_server_ready()
@@ -53,9 +55,14 @@ def test_metadata_of_the_server_and_its_models_is_available(run_on_clients: Call
     run_on_clients(call)
 
 
-def test_concurrent_calls_get_their_own_responses(run_on_clients: Callable[[ClientTest], None]) -> None:
+def test_concurrent_calls_get_their_own_responses(
+    run_on_clients: Callable[[ClientTest], None],
+) -> None:
     async def call(client: Any) -> None:
-        calls = [client.infer("add_sub", inputs_for(client), request_id=str(number)) for number in range(50)]
+        calls = [
+            client.infer("add_sub", inputs_for(client), request_id=str(number))
+            for number in range(50)
+        ]
         for number, result in enumerate(await asyncio.gather(*calls)):
             response = result.get_response()
             assert (response["id"] if isinstance(response, dict) else response.id) == str(number)
@@ -84,6 +91,8 @@ def test_a_stream_is_answered_in_order(server: Any) -> None:
         async with tritonclient.grpc.aio.InferenceServerClient(server.grpc) as client:
             responses = [answer async for answer in client.stream_infer(requests(client))]
         assert [error for _, error in responses] == [None] * 20
-        assert [result.get_response().id for result, _ in responses] == [str(number) for number in range(20)]
+        assert [result.get_response().id for result, _ in responses] == [
+            str(number) for number in range(20)
+        ]
 
     asyncio.run(call())

@@ -37,7 +37,17 @@ SMALL = 60  # a module with fewer lines needs two importers
 SMALL_WITH_ONE_IMPORTER = frozenset(
     {"builtin", "call_threads", "decompression", "port_claim", "private_folders", "string_check"}
 )
-HEAVY = ("litestar", "uvicorn", "uvloop", "grpc", "onnxruntime", "onnx", "prometheus_client", "yaml", "opentelemetry")
+HEAVY = (
+    "litestar",
+    "uvicorn",
+    "uvloop",
+    "grpc",
+    "onnxruntime",
+    "onnx",
+    "prometheus_client",
+    "yaml",
+    "opentelemetry",
+)
 HOOKS = [name for name in vars(hookspecs) if name.startswith("tritonpy_")]
 HOOKS_PAGE = ROOT / "docs" / "hooks.md"
 
@@ -65,7 +75,9 @@ def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def test_files_are_short() -> None:
-    lengths = {relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in PYTHON}
+    lengths = {
+        relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in PYTHON
+    }
     assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
 
 
@@ -100,7 +112,9 @@ def imported(path: Path) -> set[str]:
 
 
 def test_the_core_is_small() -> None:
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in CORE_MODULES.values())
+    lines = sum(
+        len(path.read_text(encoding="utf-8").splitlines()) for path in CORE_MODULES.values()
+    )
     assert lines <= MAX_CORE_LINES
     assert len(CORE_MODULES) <= MAX_CORE_FILES
 
@@ -135,7 +149,9 @@ def test_a_small_module_of_the_core_has_two_importers() -> None:
 )
 def test_importing_a_package_loads_no_framework(module: str) -> None:
     script = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -149,7 +165,10 @@ def test_plugins_use_no_private_names_of_others(path: Path) -> None:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] != own
         for alias in node.names
         if node.module.startswith("tritonpy")
-        and any(part.startswith("_") and part != "__version__" for part in [*node.module.split("."), alias.name])
+        and any(
+            part.startswith("_") and part != "__version__"
+            for part in [*node.module.split("."), alias.name]
+        )
     ]
     assert private == []
 
@@ -169,7 +188,8 @@ def public_modules() -> list[ModuleType]:
     namespaces = [
         path.parent.name if path.stem == "__init__" else path.stem
         for path in PYTHON
-        if relative(path).startswith("core/tritonpy/") and "lazy_names(\n" in path.read_text(encoding="utf-8")
+        if relative(path).startswith("core/tritonpy/")
+        and "lazy_names(\n" in path.read_text(encoding="utf-8")
     ]
     return [tritonpy, *(importlib.import_module(f"tritonpy.{name}") for name in namespaces)]
 
@@ -231,12 +251,19 @@ def test_every_option_is_described() -> None:
 
 def test_the_complete_help_lists_every_key_of_server_yaml() -> None:
     help_text = subprocess.run(
-        [sys.executable, "-m", "tritonpy", "serve", "--help-all"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tritonpy", "serve", "--help-all"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     for where, options in option_classes().items():
         for field in msgspec.structs.fields(options):
             assert f"{field.name}: " in help_text, where
-    assert {field.name for field in msgspec.structs.fields(ServerConfig)} >= {"repositories", "frontends", "backends"}
+    assert {field.name for field in msgspec.structs.fields(ServerConfig)} >= {
+        "repositories",
+        "frontends",
+        "backends",
+    }
 
 
 @pytest.mark.parametrize("code", Code)
@@ -273,13 +300,21 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_anchors_of_links_exist(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
-    assert [(to, anchor) for to, anchor in links if anchor not in anchors(page.parent / to if to else page)] == []
+    assert [
+        (to, anchor)
+        for to, anchor in links
+        if anchor not in anchors(page.parent / to if to else page)
+    ] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_prose_is_wrapped_at_120_columns(page: Path) -> None:
     prose = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    lines = [line for line in prose.splitlines() if not line.startswith(("|", "#", "    ")) and "](" not in line]
+    lines = [
+        line
+        for line in prose.splitlines()
+        if not line.startswith(("|", "#", "    ")) and "](" not in line
+    ]
     assert [line for line in lines if len(line) > 120] == []
 
 
@@ -291,9 +326,15 @@ def test_every_page_is_reachable_from_the_readme() -> None:
             found.add(page)
             links = LINK.findall(page.read_text(encoding="utf-8"))
             waiting.extend(
-                (page.parent / link).resolve() for link in links if link.endswith(".md") and "://" not in link
+                (page.parent / link).resolve()
+                for link in links
+                if link.endswith(".md") and "://" not in link
             )
-    pages = {*(ROOT / "docs").glob("*.md"), *(ROOT / "plugins").glob("*/README.md"), *ROOT.glob("*.md")}
+    pages = {
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "plugins").glob("*/README.md"),
+        *ROOT.glob("*.md"),
+    }
     assert sorted(relative(page) for page in pages - found) == []
 
 
@@ -309,7 +350,9 @@ PACKAGES = [
 @pytest.mark.parametrize("package", PACKAGES, ids=relative)
 def test_a_package_says_what_it_holds_and_where_to_start(package: Path) -> None:
     text = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
-    assert len(text.split("\n\n")) > 1, "first what it holds, then where to start reading and what it may import"
+    assert len(text.split("\n\n")) > 1, (
+        "first what it holds, then where to start reading and what it may import"
+    )
 
 
 def test_the_architecture_page_is_short() -> None:
@@ -317,17 +360,24 @@ def test_the_architecture_page_is_short() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")], ids=relative
+    "page",
+    [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")],
+    ids=relative,
 )
 def test_mentioned_paths_exist(page: Path) -> None:
     named = re.findall(
-        r"`((?:core|protos|plugins|tests|bench|examples|docs)/[\w./-]*)`", page.read_text(encoding="utf-8")
+        r"`((?:core|protos|plugins|tests|bench|examples|docs)/[\w./-]*)`",
+        page.read_text(encoding="utf-8"),
     )
     assert named
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-PROJECTS = [path.parent for pattern in ("*", "libs/*", "plugins/*") for path in ROOT.glob(f"{pattern}/pyproject.toml")]
+PROJECTS = [
+    path.parent
+    for pattern in ("*", "libs/*", "plugins/*")
+    for path in ROOT.glob(f"{pattern}/pyproject.toml")
+]
 
 
 @pytest.mark.parametrize("project", PROJECTS, ids=relative)
@@ -339,9 +389,13 @@ def test_every_distribution_has_a_readme_with_an_example(project: Path) -> None:
 
 @pytest.mark.parametrize("project", PROJECTS, ids=relative)
 def test_every_distribution_is_typed_and_has_the_version_of_the_core(project: Path) -> None:
-    name = {"core": "tritonpy", "protos": "tritonpy_protos"}.get(project.name, f"tritonpy_{project.name}")
+    name = {"core": "tritonpy", "protos": "tritonpy_protos"}.get(
+        project.name, f"tritonpy_{project.name}"
+    )
     assert (project / name / "py.typed").is_file()
-    assert f'\nversion = "{tritonpy.__version__}"\n' in (project / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'\nversion = "{tritonpy.__version__}"\n' in (project / "pyproject.toml").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize("project", PROJECTS, ids=relative)
@@ -352,18 +406,35 @@ def test_every_distribution_has_its_own_tests_which_the_test_command_runs(projec
 
 @pytest.mark.parametrize(
     "folder",
-    ["libs/ipc/tritonpy_ipc", "core/tritonpy/runners", "plugins/backend_python/tritonpy_backend_python/worker"],
+    [
+        "libs/ipc/tritonpy_ipc",
+        "core/tritonpy/runners",
+        "plugins/backend_python/tritonpy_backend_python/worker",
+    ],
 )
 def test_the_request_path_uses_no_pickle(folder: str) -> None:
     """Unpickling a worker's data would run its code in the server. Queues pickle, too."""
-    refused = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "marshal", "shelve", "multiprocessing"}
+    refused = {
+        "pickle",
+        "cPickle",
+        "_pickle",
+        "cloudpickle",
+        "dill",
+        "marshal",
+        "shelve",
+        "multiprocessing",
+    }
     found = {
         f"{relative(path)}:{node.lineno}"
         for path in PYTHON
         if path.is_relative_to(ROOT / folder)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, (ast.Import, ast.ImportFrom))
-        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+        )
         if name.partition(".")[0] in refused
     }
     assert found == set()

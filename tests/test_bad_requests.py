@@ -22,7 +22,9 @@ HTTP_STATUS = {
 Build = Callable[[Any], dict[str, Any]]
 
 
-def tensor(protocol: Any, name: str, shape: list[int], datatype: str = "INT32", size: int | None = None) -> Any:
+def tensor(
+    protocol: Any, name: str, shape: list[int], datatype: str = "INT32", size: int | None = None
+) -> Any:
     """Return an input with `size` bytes, by default as many as an INT32 tensor of that shape has."""
     given = protocol.InferInput(name, shape, datatype)
     set_raw(given, bytes(4 * int(np.prod(shape)) if size is None else size))
@@ -110,7 +112,9 @@ def refused(client: Any, protocol: Any, call: dict[str, Any]) -> InferenceServer
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_both_protocols_reject_it_with_the_same_text(http_client: Any, grpc_client: Any, case: str) -> None:
+def test_both_protocols_reject_it_with_the_same_text(
+    http_client: Any, grpc_client: Any, case: str
+) -> None:
     build, status, text = CASES[case]
     over_http = refused(http_client, tritonclient.http, build(tritonclient.http))
     over_grpc = refused(grpc_client, tritonclient.grpc, build(tritonclient.grpc))
@@ -122,7 +126,11 @@ def test_both_protocols_reject_it_with_the_same_text(http_client: Any, grpc_clie
 def test_errors_begin_with_the_request_id(client: Any, protocol: Any) -> None:
     call = {"model_name": "add_sub", "inputs": both(protocol, shape=[1, 15])}
     assert refused(client, protocol, call).message().startswith("[request id: <id_unknown>] ")
-    assert refused(client, protocol, {**call, "request_id": "mine"}).message().startswith("[request id: mine] ")
+    assert (
+        refused(client, protocol, {**call, "request_id": "mine"})
+        .message()
+        .startswith("[request id: mine] ")
+    )
 
 
 @pytest.mark.parametrize("path", ["", "/config", "/stats"])
@@ -139,6 +147,8 @@ def test_queries_for_an_unknown_model_get_the_same_error(server: Any, path: str)
 
 
 def test_a_decoupled_model_is_rejected_by_unary_calls(client: Any, protocol: Any) -> None:
-    error = refused(client, protocol, {"model_name": "repeat", "inputs": [tensor(protocol, "IN", [1, 1])]})
+    error = refused(
+        client, protocol, {"model_name": "repeat", "inputs": [tensor(protocol, "IN", [1, 1])]}
+    )
     assert "doesn't support models with decoupled transaction policy" in error.message()
     assert error.status() in {"501", "StatusCode.UNIMPLEMENTED"}

@@ -31,14 +31,20 @@ def textbook(requested: Sequence[int], capacity: int) -> float:
 @pytest.mark.parametrize("capacity", [1, 5, 20])
 def test_eviction_is_lru_and_no_policy_beats_the_optimal_one(skew: float, capacity: int) -> None:
     requested = trace(30, 400, skew, seed=2)
-    assert least_recently_used(requested, capacity) == textbook(requested, capacity) <= optimal(requested, capacity)
+    assert (
+        least_recently_used(requested, capacity)
+        == textbook(requested, capacity)
+        <= optimal(requested, capacity)
+    )
 
 
 def test_the_optimal_policy_keeps_the_models_requested_next() -> None:
     assert optimal([1, 2, 3, 1, 2, 3], 2) == 2 / 6
 
 
-def test_hit_rates_of_server_and_simulation_agree_for_one_client(model_repository: ModelRepository) -> None:
+def test_hit_rates_of_server_and_simulation_agree_for_one_client(
+    model_repository: ModelRepository,
+) -> None:
     for number in range(MODELS):
         model_repository.add(f"m{number}", CONFIG, {1: {"weights.bin": bytes(SIZE)}})
     found = measure(model_repository.path, "Zipf", capacity=10, clients=1, requests=150)

@@ -24,6 +24,18 @@ def test_hits_are_compared_with_misses_and_with_triton() -> None:
 def test_a_short_run_prints_its_row() -> None:
     if shutil.which("wrk") is None:
         pytest.skip("needs wrk, of Debian's package of that name")
-    command = [sys.executable, "-m", "bench.cache", "--pairs", "1", "--seconds", "1", "--only", "hits, 8 in flight"]
-    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    command = [
+        sys.executable,
+        "-m",
+        "bench.cache",
+        "--pairs",
+        "1",
+        "--seconds",
+        "1",
+        "--only",
+        "hits, 8 in flight",
+    ]
+    done = subprocess.run(
+        command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
     assert f"| hits, 8 in flight, wrk | {MISSES} |" in done.stdout, done.stderr

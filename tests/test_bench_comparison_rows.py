@@ -21,7 +21,9 @@ def test_every_row_names_its_transport_and_runs_on_it(transport: str) -> None:
 
 def test_exactly_the_required_rows_are_judged() -> None:
     goals = {
-        case.name: (case.figure, case.goal, case.aim) for each in TRANSPORTS for case in comparison_cases(each, None)
+        case.name: (case.figure, case.goal, case.aim)
+        for each in TRANSPORTS
+        for case in comparison_cases(each, None)
     }
     assert goals["HTTP on uvicorn, dynamic batching, 64 in flight, wrk"] == (RATE, 1.3, 1.5)
     assert goals["HTTP on uvicorn, no batching, 8 in flight, wrk"] == (RATE, 1.1, 1.5)
@@ -33,4 +35,8 @@ def test_exactly_the_required_rows_are_judged() -> None:
     assert goals["HTTP on uvicorn, no batching, 32 in flight, wrk p99"] == (P99, 1.0, 0.5)
     name = "gRPC on grpcio, ONNX add/sub in process, dynamic batching, 32 in flight, h2load"
     assert goals[name] == (RATE, 0.7, None)
-    assert goals["gRPC on h2, 16 MiB in and out through shared memory, 2 in flight, h2load"] == (RATE, 1.0, 1.2)
+    assert goals["gRPC on h2, 16 MiB in and out through shared memory, 2 in flight, h2load"] == (
+        RATE,
+        1.0,
+        1.2,
+    )

@@ -14,7 +14,9 @@ from tests.conftest import ROOT
 
 
 def outcome(*responses: Response, switches: tuple[tuple[float, int], ...] = ()) -> Outcome:
-    return Outcome("m", responses, [Period(0, 10, replaced=False), Period(10, 20, replaced=True)], switches)
+    return Outcome(
+        "m", responses, [Period(0, 10, replaced=False), Period(10, 20, replaced=True)], switches
+    )
 
 
 def response(sent: float, value: int, took: float = 0.005) -> Response:
@@ -40,7 +42,9 @@ def test_requests_sent_after_a_switch_must_not_get_old_responses(
 
 
 def test_a_request_without_a_response_failed_and_is_not_outdated() -> None:
-    seen = outcome(response(1, 0), Response("gRPC", 3, 3, 4, error="UNAVAILABLE"), switches=((2, 1),))
+    seen = outcome(
+        response(1, 0), Response("gRPC", 3, 3, 4, error="UNAVAILABLE"), switches=((2, 1),)
+    )
     assert [each.protocol for each in seen.failed()] == ["gRPC"]
     assert seen.outdated() == []
 
@@ -69,8 +73,12 @@ def test_a_short_run_finds_nothing_wrong() -> None:
         "--pairs",
         "2",
     ]
-    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(
+        command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=240
+    )
     lines = done.stdout.splitlines()
-    assert [line.partition("  ")[0] for line in lines] == ["ONNX, explicit", "ONNX, poll"], done.stderr
+    assert [line.partition("  ")[0] for line in lines] == ["ONNX, explicit", "ONNX, poll"], (
+        done.stderr
+    )
     for line in lines:
         assert re.search(r"  4 replacements: 0 failed, 0 of an old version; p50 ", line), line

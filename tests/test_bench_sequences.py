@@ -18,15 +18,29 @@ PERF_ANALYZER = os.environ.get("TRITONPY_PERF_ANALYZER", "")
 
 def test_every_strategy_is_compared_at_one_instance_and_at_four() -> None:
     names = {case.name.split(", ")[0] + ", " + case.name.split(", ")[1] for case in cases(ROOT)}
-    assert names == {f"{strategy}, {count} instances" for strategy in ("direct", "oldest") for count in (1, 4)}
+    assert names == {
+        f"{strategy}, {count} instances" for strategy in ("direct", "oldest") for count in (1, 4)
+    }
 
 
-@pytest.mark.skipif(not (TRITONSERVER and PERF_ANALYZER), reason="needs the real Triton and perf_analyzer")
+@pytest.mark.skipif(
+    not (TRITONSERVER and PERF_ANALYZER), reason="needs the real Triton and perf_analyzer"
+)
 def test_a_short_run_prints_its_row() -> None:
     name = "direct, 1 instances, gRPC stream, 16 sequences"
-    command = [sys.executable, "-m", "bench.sequences", "--triton", TRITONSERVER, "--perf-analyzer", PERF_ANALYZER]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.sequences",
+        "--triton",
+        TRITONSERVER,
+        "--perf-analyzer",
+        PERF_ANALYZER,
+    ]
     command += ["--pairs", "1", "--seconds", "1", "--only", name]
-    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=180)
+    done = subprocess.run(
+        command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=180
+    )
     assert f"| {name} | Triton |" in done.stdout, done.stderr
     assert "1 rows together: " in done.stdout
 

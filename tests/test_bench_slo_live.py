@@ -11,8 +11,20 @@ from tests.conftest import ROOT
 
 
 def test_a_short_run_prints_a_line_for_each_setting() -> None:
-    command = [sys.executable, "-m", "bench.slo_live", "--clients", "2", "--seconds", "0.4", "--rounds", "1"]
-    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    command = [
+        sys.executable,
+        "-m",
+        "bench.slo_live",
+        "--clients",
+        "2",
+        "--seconds",
+        "0.4",
+        "--rounds",
+        "1",
+    ]
+    done = subprocess.run(
+        command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
     lines = done.stdout.splitlines()
     assert len(lines) == 3 * len(slo_live.SETTINGS), done.stderr
     end = r" [1-9]\d*/s +\d\.\d\d of no delay   p99 +\d+\.\d ms +\d\.\d rows a batch$"
@@ -21,7 +33,11 @@ def test_a_short_run_prints_a_line_for_each_setting() -> None:
 
 def test_a_short_run_of_two_tenants_prints_both_ratios() -> None:
     command = [sys.executable, "-m", "bench.fair_live", "--seconds", "0.4"]
-    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
     lines = done.stdout.splitlines()
     assert len(lines) == len(fair_live.SETTINGS), done.stderr
-    assert all(re.search(r"while both wait +\d+\.\d\d   in all +\d+\.\d\d$", line) for line in lines), done.stdout
+    assert all(
+        re.search(r"while both wait +\d+\.\d\d   in all +\d+\.\d\d$", line) for line in lines
+    ), done.stdout

@@ -25,7 +25,10 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def running(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CancellationServer]:
-    models, folder = Models(tmp_path_factory.mktemp("cancelling") / "models"), tmp_path_factory.mktemp("progress")
+    models, folder = (
+        Models(tmp_path_factory.mktemp("cancelling") / "models"),
+        tmp_path_factory.mktemp("progress"),
+    )
     for mode in MODES:
         add_model(models, f"one_{mode}", folder, mode)
         add_model(models, f"small_{mode}", folder, mode, more=ONE_WAITS)
@@ -33,7 +36,10 @@ def running(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         add_model(models, f"calling_{mode}", folder, mode, calls=f"called_{mode}")
         add_model(models, f"called_{mode}", folder, mode)
     flags = ("--exit-timeout-secs=2", "--metrics-interval-ms=50")
-    with serve(f"--model-repository={models.path}", *flags) as served, cancellation_server(served, folder) as made:
+    with (
+        serve(f"--model-repository={models.path}", *flags) as served,
+        cancellation_server(served, folder) as made,
+    ):
         yield made
 
 
@@ -145,11 +151,17 @@ def test_cancellation_reaches_running_bls_calls(
     running.wait_for_event(f"begin {other}")
     running.finish(other)
     assert response.result().id == other
-    assert running.events(child, other)[:3] == [f"begin {child}", f"cancelled {child}", f"begin {other}"]
+    assert running.events(child, other)[:3] == [
+        f"begin {child}",
+        f"cancelled {child}",
+        f"begin {other}",
+    ]
     running.wait_for_event(f"failed 'stopped' {parent}")
 
 
-def test_cancellation_reaches_queued_bls_calls(running: CancellationServer, names: list[str], mode: str) -> None:
+def test_cancellation_reaches_queued_bls_calls(
+    running: CancellationServer, names: list[str], mode: str
+) -> None:
     called, (busy, parent, *_) = f"called_{mode}", names
     failed = running.failures(called)
     first = running.infer(called, busy)

@@ -33,7 +33,11 @@ def as_json(protocol: Any) -> dict[str, bool]:
 def state_of(client: Any, protocol: Any, name: str) -> tuple[str, str]:
     index = client.get_model_repository_index(**as_json(protocol))
     models = index["models"] if isinstance(index, dict) else index
-    return next((model.get("state", ""), model.get("reason", "")) for model in models if model["name"] == name)
+    return next(
+        (model.get("state", ""), model.get("reason", ""))
+        for model in models
+        if model["name"] == name
+    )
 
 
 def test_the_server_is_live_and_ready(client: Any) -> None:
@@ -49,7 +53,9 @@ def test_a_model_is_ready_by_name_and_by_version(client: Any) -> None:
 def test_the_server_describes_itself(client: Any, protocol: Any) -> None:
     metadata = client.get_server_metadata(**as_json(protocol))
     assert metadata["name"] == "triton"
-    assert {"classification", "binary_tensor_data", "statistics", "model_repository"} <= set(metadata["extensions"])
+    assert {"classification", "binary_tensor_data", "statistics", "model_repository"} <= set(
+        metadata["extensions"]
+    )
 
 
 def test_a_model_describes_its_tensors(client: Any, protocol: Any) -> None:
@@ -72,8 +78,12 @@ def test_the_configuration_is_the_completed_configuration(client: Any, protocol:
 
 def test_statistics_count_requests(client: Any, protocol: Any) -> None:
     def counts() -> tuple[int, int]:
-        statistics = client.get_inference_statistics("completed", **as_json(protocol))["model_stats"][0]
-        return int(statistics.get("inference_count", 0)), int(statistics["inference_stats"]["success"].get("count", 0))
+        statistics = client.get_inference_statistics("completed", **as_json(protocol))[
+            "model_stats"
+        ][0]
+        return int(statistics.get("inference_count", 0)), int(
+            statistics["inference_stats"]["success"].get("count", 0)
+        )
 
     before = counts()
     given = protocol.InferInput("IN", [2, 3], "FP32")
@@ -83,12 +93,17 @@ def test_statistics_count_requests(client: Any, protocol: Any) -> None:
 
 
 def test_statistics_without_a_name_are_those_of_every_model(client: Any, protocol: Any) -> None:
-    named = {model["name"] for model in client.get_inference_statistics(**as_json(protocol))["model_stats"]}
+    named = {
+        model["name"]
+        for model in client.get_inference_statistics(**as_json(protocol))["model_stats"]
+    }
     assert {"add_sub", "digits", "raising"} <= named
     assert "spare" not in named
 
 
-def test_inference_without_requested_outputs_returns_all_outputs(client: Any, protocol: Any) -> None:
+def test_inference_without_requested_outputs_returns_all_outputs(
+    client: Any, protocol: Any
+) -> None:
     result = client.infer("add_sub", add_sub_inputs(protocol))
     assert_add_sub(result)
 
@@ -99,7 +114,11 @@ def test_inference_returns_only_the_requested_outputs(client: Any, protocol: Any
     assert (result.as_numpy("OUTPUT1") == LEFT - RIGHT).all()
     assert result.as_numpy("OUTPUT0") is None
     described = result.get_response(**as_json(protocol))
-    assert (described["id"], described["model_name"], described["model_version"]) == ("some id", "add_sub", "1")
+    assert (described["id"], described["model_name"], described["model_version"]) == (
+        "some id",
+        "add_sub",
+        "1",
+    )
 
 
 @pytest.mark.parametrize("sent", [True, False])
@@ -107,8 +126,14 @@ def test_inference_returns_only_the_requested_outputs(client: Any, protocol: Any
 def test_json_and_binary_data_mix(http_client: Any, sent: bool, wanted: bool) -> None:
     import tritonclient.http as protocol
 
-    inputs = [add_sub_inputs(protocol, binary_data=sent)[0], add_sub_inputs(protocol, binary_data=not sent)[1]]
-    outputs = [protocol.InferRequestedOutput(f"OUTPUT{index}", binary_data=wanted != bool(index)) for index in (0, 1)]
+    inputs = [
+        add_sub_inputs(protocol, binary_data=sent)[0],
+        add_sub_inputs(protocol, binary_data=not sent)[1],
+    ]
+    outputs = [
+        protocol.InferRequestedOutput(f"OUTPUT{index}", binary_data=wanted != bool(index))
+        for index in (0, 1)
+    ]
     assert_add_sub(http_client.infer("add_sub", inputs, outputs=outputs))
 
 
@@ -147,7 +172,9 @@ def test_http_bodies_can_be_compressed(
 def test_grpc_messages_can_be_compressed(grpc_client: Any, algorithm: str) -> None:
     import tritonclient.grpc as protocol
 
-    assert_add_sub(grpc_client.infer("add_sub", add_sub_inputs(protocol), compression_algorithm=algorithm))
+    assert_add_sub(
+        grpc_client.infer("add_sub", add_sub_inputs(protocol), compression_algorithm=algorithm)
+    )
 
 
 def test_parameters_and_scheduling_arguments_are_accepted(client: Any, protocol: Any) -> None:
@@ -165,10 +192,13 @@ def test_asynchronous_http_calls_get_their_own_responses(http_client: Any) -> No
     import tritonclient.http as protocol
 
     calls = [
-        http_client.async_infer("add_sub", add_sub_inputs(protocol), request_id=str(number)) for number in range(20)
+        http_client.async_infer("add_sub", add_sub_inputs(protocol), request_id=str(number))
+        for number in range(20)
     ]
     results = [call.get_result() for call in calls]
-    assert [result.get_response()["id"] for result in results] == [str(number) for number in range(20)]
+    assert [result.get_response()["id"] for result in results] == [
+        str(number) for number in range(20)
+    ]
     for result in results:
         assert_add_sub(result)
 
@@ -225,11 +255,15 @@ def test_a_decoupled_model_sends_any_number_of_responses(grpc_client: Any, count
         grpc_client.stop_stream()
     assert [error for _, error in got] == [None] * (count + 1)
     assert [int(result.as_numpy("OUT")[0]) for result, _ in got[:-1]] == list(range(count))
-    final = [result.get_response().parameters["triton_final_response"].bool_param for result, _ in got]
+    final = [
+        result.get_response().parameters["triton_final_response"].bool_param for result, _ in got
+    ]
     assert final == [False] * count + [True]
 
 
-def test_a_model_is_loaded_with_another_configuration_and_unloaded(client: Any, protocol: Any) -> None:
+def test_a_model_is_loaded_with_another_configuration_and_unloaded(
+    client: Any, protocol: Any
+) -> None:
     client.load_model("spare", config='{"backend": "onnxruntime", "max_batch_size": 3}')
     assert client.is_model_ready("spare")
     given = client.get_model_config("spare", **as_json(protocol))
@@ -238,13 +272,20 @@ def test_a_model_is_loaded_with_another_configuration_and_unloaded(client: Any, 
     while (state := state_of(client, protocol, "spare"))[0] == "UNLOADING":
         pass
     assert state == ("UNAVAILABLE", "unloaded")
-    with pytest.raises(InferenceServerException, match="Request for unknown model: 'spare' has no available versions"):
+    with pytest.raises(
+        InferenceServerException,
+        match="Request for unknown model: 'spare' has no available versions",
+    ):
         client.infer("spare", [])
 
 
-def test_a_model_is_loaded_from_files_that_the_client_sends(client: Any, protocol: Any, onnx_identity: Any) -> None:
+def test_a_model_is_loaded_from_files_that_the_client_sends(
+    client: Any, protocol: Any, onnx_identity: Any
+) -> None:
     client.load_model(
-        "spare", config='{"backend": "onnxruntime"}', files={"file:1/model.onnx": onnx_identity("INT64", [2])}
+        "spare",
+        config='{"backend": "onnxruntime"}',
+        files={"file:1/model.onnx": onnx_identity("INT64", [2])},
     )
     values = np.array([1, 2], np.int64)
     given = protocol.InferInput("IN", [2], "INT64")
@@ -255,6 +296,7 @@ def test_a_model_is_loaded_from_files_that_the_client_sends(client: Any, protoco
 
 def test_a_model_that_is_not_in_the_repository_cannot_be_loaded(client: Any) -> None:
     with pytest.raises(
-        InferenceServerException, match="failed to load 'nowhere', failed to poll from model repository"
+        InferenceServerException,
+        match="failed to load 'nowhere', failed to poll from model repository",
     ):
         client.load_model("nowhere")

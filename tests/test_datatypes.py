@@ -47,7 +47,9 @@ def test_a_tensor_of_each_type_round_trips(client: Any, protocol: Any, datatype:
     # older client releases have no bfloat16 and return float32 with the same values
     assert (returned == values).all()
     described = response.get_output("OUT")
-    assert (described["datatype"] if isinstance(described, dict) else described.datatype) == datatype
+    assert (
+        described["datatype"] if isinstance(described, dict) else described.datatype
+    ) == datatype
 
 
 @pytest.mark.parametrize("datatype", [*JSON_TYPES, "BYTES"])
@@ -60,7 +62,9 @@ def test_a_tensor_of_each_type_round_trips_as_json(http_client: Any, datatype: s
     wanted = protocol.InferRequestedOutput("OUT", binary_data=False)
     response = http_client.infer(f"identity_{datatype.lower()}", [given], outputs=[wanted])
     expected = (
-        np.array([text.decode() for text in values.ravel()], object).reshape(3, 4) if datatype == "BYTES" else values
+        np.array([text.decode() for text in values.ravel()], object).reshape(3, 4)
+        if datatype == "BYTES"
+        else values
     )
     assert (response.as_numpy("OUT") == expected).all()
     assert "binary_data_size" not in str(response.get_response())
@@ -69,18 +73,24 @@ def test_a_tensor_of_each_type_round_trips_as_json(http_client: Any, datatype: s
 @pytest.mark.parametrize("datatype", [*NUMPY, "BYTES"])
 def test_an_empty_tensor_round_trips(client: Any, protocol: Any, datatype: str) -> None:
     values = np.zeros((0, 4), NUMPY.get(datatype, np.object_))
-    returned = infer_tensor(client, protocol, f"identity_{datatype.lower()}", values, datatype).as_numpy("OUT")
+    returned = infer_tensor(
+        client, protocol, f"identity_{datatype.lower()}", values, datatype
+    ).as_numpy("OUT")
     assert returned is None or returned.shape == (0, 4)
 
 
 def test_a_single_element_round_trips(client: Any, protocol: Any) -> None:
-    returned = infer_tensor(client, protocol, "identity_fp64", np.full((1, 1), np.pi), "FP64").as_numpy("OUT")
+    returned = infer_tensor(
+        client, protocol, "identity_fp64", np.full((1, 1), np.pi), "FP64"
+    ).as_numpy("OUT")
     assert returned.shape == (1, 1)
     assert returned[0, 0] == np.pi
 
 
 def test_a_model_with_scalar_tensors_works(client: Any, protocol: Any) -> None:
-    returned = infer_tensor(client, protocol, "scalar", np.array([[2.5], [-1]], np.float32), "FP32").as_numpy("OUT")
+    returned = infer_tensor(
+        client, protocol, "scalar", np.array([[2.5], [-1]], np.float32), "FP32"
+    ).as_numpy("OUT")
     assert returned.tolist() == [[2.5], [-1]]
 
 
@@ -92,12 +102,16 @@ def test_nan_and_infinities_round_trip_in_binary(client: Any, protocol: Any) -> 
 
 def test_sixteen_megabytes_round_trip(client: Any, protocol: Any) -> None:
     values = np.random.default_rng(7).random((2048, 2048), np.float32)
-    assert (infer_tensor(client, protocol, "identity_fp32", values, "FP32").as_numpy("OUT") == values).all()
+    assert (
+        infer_tensor(client, protocol, "identity_fp32", values, "FP32").as_numpy("OUT") == values
+    ).all()
 
 
 @pytest.mark.parametrize("datatype", ["FP16", "BF16"])
 def test_half_precision_as_json_is_refused(server: Any, datatype: str) -> None:
-    body = f'{{"inputs": [{{"name": "IN", "datatype": "{datatype}", "shape": [1, 1], "data": [1]}}]}}'
+    body = (
+        f'{{"inputs": [{{"name": "IN", "datatype": "{datatype}", "shape": [1, 1], "data": [1]}}]}}'
+    )
     response = server.request(f"/v2/models/identity_{datatype.lower()}/infer", body)
     assert response.status == 400
     assert response.json()["error"] == (

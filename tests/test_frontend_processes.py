@@ -46,7 +46,12 @@ def multi_process(
 ) -> Iterator[ServerProcess]:
     models = Models(tmp_path_factory.mktemp("fleet") / "models")
     add_models(models, progress_file)
-    flags = ("--model-control-mode=explicit", "--load-model=*", "--allow-client-shm=true", "--metrics-interval-ms=50")
+    flags = (
+        "--model-control-mode=explicit",
+        "--load-model=*",
+        "--allow-client-shm=true",
+        "--metrics-interval-ms=50",
+    )
     with serve(f"--model-repository={models.path}", *FLAGS, *flags) as served:
         yield served
 
@@ -60,7 +65,12 @@ def single(
     models.identity("identity", "FP32", ["rows", "columns"])
     models.toy("raising", more="dynamic_batching { }")
     models.toy("repeat", "INT32", "model_transaction_policy { decoupled: true }")
-    flags = ("--transport=none", "--model-control-mode=explicit", "--load-model=*", "--allow-client-shm=true")
+    flags = (
+        "--transport=none",
+        "--model-control-mode=explicit",
+        "--load-model=*",
+        "--allow-client-shm=true",
+    )
     with serve(f"--model-repository={models.path}", *flags) as served:
         yield served
 
@@ -94,7 +104,10 @@ def test_every_process_serves_and_everything_is_counted_once(multi_process: Serv
 
 def test_each_process_exports_its_share_of_request_memory(multi_process: ServerProcess) -> None:
     shares = [f'nv_request_memory_limit_bytes{{process="{number}"}} ' for number in range(2)]
-    multi_process.wait(lambda: all(share in metrics(multi_process) for share in shares), "the metrics show the shares")
+    multi_process.wait(
+        lambda: all(share in metrics(multi_process) for share in shares),
+        "the metrics show the shares",
+    )
 
 
 BAD: list[tuple[str, str | None]] = [
@@ -136,10 +149,16 @@ def test_responses_equal_those_of_a_single_process(
 ) -> None:
     path, body = BAD[number]
     of_several, of_one = multi_process.request(path, body), single.request(path, body)
-    assert (of_several.status, of_several.body, of_several.headers) == (of_one.status, of_one.body, of_one.headers)
+    assert (of_several.status, of_several.body, of_several.headers) == (
+        of_one.status,
+        of_one.body,
+        of_one.headers,
+    )
 
 
-def test_stream_errors_equal_those_of_a_single_process(multi_process: ServerProcess, single: ServerProcess) -> None:
+def test_stream_errors_equal_those_of_a_single_process(
+    multi_process: ServerProcess, single: ServerProcess
+) -> None:
     requests: list[tuple[str, Any, str]] = [
         ("nobody", [[1.0]], "FP32"), ("raising", [[-2.0]], "FP32"), ("identity", [[1]], "INT32"), ("repeat", [[2]], "INT32"),
     ]  # fmt: skip
@@ -147,13 +166,22 @@ def test_stream_errors_equal_those_of_a_single_process(multi_process: ServerProc
     for served in (multi_process, single):
         responses: queue.Queue[Any] = queue.Queue()
         with tritonclient.grpc.InferenceServerClient(served.grpc) as client:
-            client.start_stream(lambda result, error, responses=responses: responses.put(error or result))
+            client.start_stream(
+                lambda result, error, responses=responses: responses.put(error or result)
+            )
             for index, (model, array, datatype) in enumerate(requests):
                 given = np.array(array, np.int32 if datatype == "INT32" else np.float32)
-                client.async_stream_infer(model, [tensor(tritonclient.grpc, given, datatype)], request_id=f"r{index}")
+                client.async_stream_infer(
+                    model, [tensor(tritonclient.grpc, given, datatype)], request_id=f"r{index}"
+                )
             found = [responses.get(timeout=60) for _ in range(5)]
             client.stop_stream()
-        messages.append([str(each) if isinstance(each, Exception) else str(each.get_response()) for each in found])
+        messages.append(
+            [
+                str(each) if isinstance(each, Exception) else str(each.get_response())
+                for each in found
+            ]
+        )
     assert sorted(messages[0]) == sorted(messages[1])
 
 
@@ -181,7 +209,8 @@ def test_a_malformed_binary_tensor_fails_only_its_own_request(
     headers = {"Inference-Header-Content-Length": str(len(head))}
     pids = [process.pid for process in processes(multi_process)]
     responses = [
-        served.request("/v2/models/identity/infer", head + "12345", headers) for served in (multi_process, single)
+        served.request("/v2/models/identity/infer", head + "12345", headers)
+        for served in (multi_process, single)
     ]
     assert (responses[0].status, responses[0].body) == (responses[1].status, responses[1].body)
     assert responses[0].status == 400
@@ -227,7 +256,9 @@ def test_a_slow_client_throttles_its_model_and_a_disconnect_cancels_it(
 ) -> None:
     ended = Path(f"{progress_file}.ended")
     with slow_stream(multi_process):
-        multi_process.wait(lambda: progress_file.exists() and read_count(progress_file) > 10, "the model answers")
+        multi_process.wait(
+            lambda: progress_file.exists() and read_count(progress_file) > 10, "the model answers"
+        )
         before = 0
 
         def stands_still() -> bool:
@@ -260,9 +291,13 @@ def test_shared_memory_tensors_are_not_copied(multi_process: ServerProcess, prot
             sent = sum(process.io_counters().write_chars for process in processes(multi_process))
             client.infer("wide", [given], outputs=[wanted])
             assert (
-                sum(process.io_counters().write_chars for process in processes(multi_process)) - sent < array.nbytes / 8
+                sum(process.io_counters().write_chars for process in processes(multi_process))
+                - sent
+                < array.nbytes / 8
             )
-            found = shared_memory.get_contents_as_numpy(region, np.float32, list(array.shape), array.nbytes)
+            found = shared_memory.get_contents_as_numpy(
+                region, np.float32, list(array.shape), array.nbytes
+            )
             assert (found == array).all()
             client.unregister_system_shared_memory("both")
     finally:
@@ -272,7 +307,9 @@ def test_shared_memory_tensors_are_not_copied(multi_process: ServerProcess, prot
 def test_settings_changed_in_one_process_apply_to_all(multi_process: ServerProcess) -> None:
     with connections(multi_process) as opened:
         request_path(opened[0], "/v2/logging", '{"log_verbose_level": 1}')
-        assert {json.loads(request_path(one, "/v2/logging")[1])["log_verbose_level"] for one in opened} == {1}
+        assert {
+            json.loads(request_path(one, "/v2/logging")[1])["log_verbose_level"] for one in opened
+        } == {1}
 
         def each_logs() -> bool:
             before = multi_process.log.count("/v2/models/identity/ready")
@@ -282,10 +319,14 @@ def test_settings_changed_in_one_process_apply_to_all(multi_process: ServerProce
 
         multi_process.wait(each_logs, "every process logs its requests")
         request_path(opened[1], "/v2/logging", '{"log_verbose_level": 0}')
-        assert {json.loads(request_path(one, "/v2/logging")[1])["log_verbose_level"] for one in opened} == {0}
+        assert {
+            json.loads(request_path(one, "/v2/logging")[1])["log_verbose_level"] for one in opened
+        } == {0}
 
 
-def test_a_model_that_becomes_decoupled_is_decoupled_in_every_process(multi_process: ServerProcess) -> None:
+def test_a_model_that_becomes_decoupled_is_decoupled_in_every_process(
+    multi_process: ServerProcess,
+) -> None:
     with connections(multi_process) as opened:
         for decoupled in (False, True, False):
             config = f'{{"backend": "repeat", "max_batch_size": 8, "model_transaction_policy": {{"decoupled": {json.dumps(decoupled)}}}, '
@@ -294,7 +335,9 @@ def test_a_model_that_becomes_decoupled_is_decoupled_in_every_process(multi_proc
                 for where, name in (("input", "IN"), ("output", "OUT"))
             )
             status, response = request_path(
-                opened[0], "/v2/repository/models/repeat/load", json.dumps({"parameters": {"config": config + "}"}})
+                opened[0],
+                "/v2/repository/models/repeat/load",
+                json.dumps({"parameters": {"config": config + "}"}}),
             )
             assert status == 200, response
             for one in opened:

@@ -37,7 +37,9 @@ def repository(models: Models) -> Models:
     outputs = tensors_text("FP32", "1").replace(
         'output [{ name: "OUT" data_type: TYPE_FP32', 'output [{ name: "OUT" data_type: TYPE_STRING'
     )
-    models.repository.add("reads_any", f'backend: "python"\n{outputs}', {1: {"model.py": ECHO.encode()}})
+    models.repository.add(
+        "reads_any", f'backend: "python"\n{outputs}', {1: {"model.py": ECHO.encode()}}
+    )
     return models
 
 
@@ -46,7 +48,9 @@ def generate(served: ServerProcess, model: str, body: str) -> tuple[int, Any]:
     return response.status, response.json()
 
 
-def test_onnx_models_reject_parameters_and_python_models_accept_them(serve: Serve, repository: Models) -> None:
+def test_onnx_models_reject_parameters_and_python_models_accept_them(
+    serve: Serve, repository: Models
+) -> None:
     with serve(f"--model-repository={repository.path}") as served:
         for model in ("plain", "joined"):
             assert generate(served, model, '{"IN": 4, "id": "7"}')[1]["OUT"] == 4

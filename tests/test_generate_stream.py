@@ -125,7 +125,9 @@ def test_a_reading_client_gets_everything_while_others_do_not_read(
     with ExitStack() as stack:
         for number in range(3):
             stack.enter_context(open_stream(streaming, model, -1, f"slow {number}"))
-        streaming.wait(lambda: len(list(progress.iterdir())) == 3, "the model began to answer all three")
+        streaming.wait(
+            lambda: len(list(progress.iterdir())) == 3, "the model began to answer all three"
+        )
 
         fast = stack.enter_context(open_stream(streaming, model, 2 * MAX_IN_FLIGHT, "fast"))
         response = http.client.HTTPResponse(fast)
@@ -134,13 +136,17 @@ def test_a_reading_client_gets_everything_while_others_do_not_read(
         assert indices == list(range(2 * MAX_IN_FLIGHT))
         given = [int((progress / f"slow {number}").read_text() or 0) for number in range(3)]
         assert max(given) < MAX_IN_FLIGHT
-    streaming.wait(lambda: len(list(progress.glob("* ended"))) == 4, "the model stopped when its clients had left")
+    streaming.wait(
+        lambda: len(list(progress.glob("* ended"))) == 4,
+        "the model stopped when its clients had left",
+    )
 
 
 def test_a_slow_reader_gets_every_response(streaming: ServerProcess, model: str) -> None:
     with closing(open_stream(streaming, model, MAX_IN_FLIGHT, "slow")) as connection:
         streaming.wait(
-            lambda: streaming.request("/v2/models/streaming/stats").status == 200, "the server keeps serving"
+            lambda: streaming.request("/v2/models/streaming/stats").status == 200,
+            "the server keeps serving",
         )
         response = http.client.HTTPResponse(connection)
         response.begin()
@@ -149,7 +155,9 @@ def test_a_slow_reader_gets_every_response(streaming: ServerProcess, model: str)
     assert all(len(json.loads(event[6:])["PAD"]) == PAD_BYTES for event in events)
 
 
-def test_shutdown_ends_streams_without_readers(streaming: ServerProcess, model: str, progress: Path) -> None:
+def test_shutdown_ends_streams_without_readers(
+    streaming: ServerProcess, model: str, progress: Path
+) -> None:
     with closing(open_stream(streaming, model, -1, "slow")):
         streaming.wait((progress / "slow").exists, "the model began to answer")
         streaming.process.terminate()

@@ -17,7 +17,14 @@ import tritonclient.http
 from tritonclient.utils import InferenceServerException
 
 from tests.conftest import TIMEOUT_S, Models, ServerProcess, tensors_text
-from tests.generations import Generations, continuous_requests, infer_generation, load, load_of, wait_for_responses
+from tests.generations import (
+    Generations,
+    continuous_requests,
+    infer_generation,
+    load,
+    load_of,
+    wait_for_responses,
+)
 from tests.test_shutdown import answered_503
 
 EXPLICIT = ("--model-control-mode=explicit", "--load-model=*")
@@ -34,7 +41,11 @@ ensemble_scheduling { step { model_name: "m" model_version: -1
 def state(served: ServerProcess, version: str = "1") -> str:
     """Return the state and reason of a version in the index."""
     lines = served.request("/v2/repository/index", b"").json()
-    return next(f"{each['state']} {each.get('reason', '')}" for each in lines if each.get("version") == version).strip()
+    return next(
+        f"{each['state']} {each.get('reason', '')}"
+        for each in lines
+        if each.get("version") == version
+    ).strip()
 
 
 @BACKENDS
@@ -55,7 +66,9 @@ def test_reloads_fail_no_request_and_return_no_old_version(
         assert served.log.count(f"successfully unloaded '{model.name}'") <= times
 
 
-def test_polled_reloads_fail_no_request_and_return_no_old_version(serve: Any, models: Models, tmp_path: Path) -> None:
+def test_polled_reloads_fail_no_request_and_return_no_old_version(
+    serve: Any, models: Models, tmp_path: Path
+) -> None:
     model = Generations(models.path)
     settings = tmp_path / "server.yaml"
     settings.write_text("control: {mode: poll, interval_s: 0.05}\n")
@@ -66,12 +79,16 @@ def test_polled_reloads_fail_no_request_and_return_no_old_version(serve: Any, mo
         for _ in range(5):
             generation = model.write()
             served.wait(
-                lambda generation=generation: all(loop.wrong or loop.responses[-1] == generation for loop in loops),
+                lambda generation=generation: all(
+                    loop.wrong or loop.responses[-1] == generation for loop in loops
+                ),
                 "the next generation answers",
             )
 
 
-def test_an_ensemble_uses_the_reloaded_member_and_fails_no_request(serve: Any, models: Models) -> None:
+def test_an_ensemble_uses_the_reloaded_member_and_fails_no_request(
+    serve: Any, models: Models
+) -> None:
     model = Generations(models.path)
     models.repository.add("top", ON_TOP, {1: {}})
     with (
@@ -104,7 +121,9 @@ def test_a_failed_reload_does_not_affect_clients(serve: Any, models: Models) -> 
             wait_for_responses(served, loops)
 
 
-def test_concurrent_reloads_return_when_the_newest_version_serves(serve: Any, models: Models) -> None:
+def test_concurrent_reloads_return_when_the_newest_version_serves(
+    serve: Any, models: Models
+) -> None:
     model = Generations(models.path)
     with (
         serve(f"--model-repository={models.path}", *EXPLICIT) as served,
@@ -120,7 +139,9 @@ def test_concurrent_reloads_return_when_the_newest_version_serves(serve: Any, mo
             wait_for_responses(served, loops)
 
 
-def test_cached_responses_of_a_replaced_version_are_not_returned(serve: Any, models: Models) -> None:
+def test_cached_responses_of_a_replaced_version_are_not_returned(
+    serve: Any, models: Models
+) -> None:
     model = Generations(models.path, more="response_cache { enable: true }")
     flags = ("--cache-config=local,size=1MiB", *EXPLICIT)
     with (
@@ -132,7 +153,9 @@ def test_cached_responses_of_a_replaced_version_are_not_returned(serve: Any, mod
             load(served, PROTOCOLS[number % 2])
             expected.newest = generation
             wait_for_responses(served, loops)
-        hits = served.request("/v2/models/m/stats").json()["model_stats"][0]["inference_stats"]["cache_hit"]["count"]
+        hits = served.request("/v2/models/m/stats").json()["model_stats"][0]["inference_stats"][
+            "cache_hit"
+        ]["count"]
         assert hits > 0
 
 
@@ -143,7 +166,10 @@ def test_the_old_version_finishes_its_executions_while_the_new_one_serves(
     model = Generations(models.path, "python", more="")
     held = f"open({str(entered)!r}, 'w').close()\n        while not os.path.exists({str(gate)!r}): time.sleep(0.01)"
     old = model.write(work=held)
-    with serve(f"--model-repository={models.path}", *EXPLICIT) as served, ThreadPoolExecutor(2) as pool:
+    with (
+        serve(f"--model-repository={models.path}", *EXPLICIT) as served,
+        ThreadPoolExecutor(2) as pool,
+    ):
         running = [pool.submit(infer_generation, served, protocol) for protocol in PROTOCOLS]
         served.wait(entered.exists, "the old version executes")
         new = model.write()
@@ -163,7 +189,10 @@ def test_a_server_that_drains_during_a_reload_finishes_accepted_requests(
     model = Generations(models.path, "python", more="")
     wait = f"while not os.path.exists({str(gate)!r}): time.sleep(0.01)"
     old = model.write(work=f"open({str(entered)!r}, 'w').close()\n        {wait}")
-    with serve(f"--model-repository={models.path}", *EXPLICIT) as served, ThreadPoolExecutor(2) as pool:
+    with (
+        serve(f"--model-repository={models.path}", *EXPLICIT) as served,
+        ThreadPoolExecutor(2) as pool,
+    ):
         running = pool.submit(infer_generation, served)
         served.wait(entered.exists, "the old version executes")
         model.write(begin=f"open({str(starting)!r}, 'w').close()\n        {wait}")
@@ -174,12 +203,16 @@ def test_a_server_that_drains_during_a_reload_finishes_accepted_requests(
         gate.touch()
         assert running.result(TIMEOUT_S) == old
         # The client always gets a result: the request finishes in time, or is refused.
-        assert isinstance(reload.exception(TIMEOUT_S), InferenceServerException | ConnectionError | None)
+        assert isinstance(
+            reload.exception(TIMEOUT_S), InferenceServerException | ConnectionError | None
+        )
         assert served.wait_until_exit() == 0
         assert "Traceback" not in served.log
 
 
-def test_killing_a_starting_worker_keeps_the_old_version(serve: Any, models: Models, tmp_path: Path) -> None:
+def test_killing_a_starting_worker_keeps_the_old_version(
+    serve: Any, models: Models, tmp_path: Path
+) -> None:
     gate, number = tmp_path / "gate", tmp_path / "number"
     model = Generations(models.path, "python", more="")
     with (
@@ -192,7 +225,9 @@ def test_killing_a_starting_worker_keeps_the_old_version(serve: Any, models: Mod
             f"        while not os.path.exists({str(gate)!r}): time.sleep(0.01)"
         )
         reload = pool.submit(load, served)
-        worker = served.wait(lambda: number.exists() and number.read_text(), "the new worker starts")
+        worker = served.wait(
+            lambda: number.exists() and number.read_text(), "the new worker starts"
+        )
         os.kill(int(worker), signal.SIGKILL)
         error = reload.exception(TIMEOUT_S)
         assert isinstance(error, InferenceServerException)
@@ -225,7 +260,9 @@ def test_a_slow_reader_gets_all_responses_of_the_old_version(serve: Any, models:
 
     def write(generation: int) -> None:
         code = (
-            STREAMING.replace("COUNT", str(count)).replace("BYTES", str(1 << 20)).replace("GENERATION", str(generation))
+            STREAMING.replace("COUNT", str(count))
+            .replace("BYTES", str(1 << 20))
+            .replace("GENERATION", str(generation))
         )
         config = f'backend: "python"\n{tensors_text("FP32", "-1")}model_transaction_policy {{ decoupled: true }}\n'
         models.repository.add("m", config, {1: {"model.py": code}})
@@ -249,7 +286,11 @@ def test_a_slow_reader_gets_all_responses_of_the_old_version(serve: Any, models:
             assert "successfully unloaded" not in served.log
             reads.set()
             found += [responses.get(timeout=TIMEOUT_S) for _ in range(count - 1)]
-            assert {float(values.min()) for values in found} == {float(values.max()) for values in found} == {1.0}
+            assert (
+                {float(values.min()) for values in found}
+                == {float(values.max()) for values in found}
+                == {1.0}
+            )
             served.wait_until_logged("successfully unloaded 'm' version 1")
             client.async_stream_infer("m", [given])
             assert [responses.get(timeout=TIMEOUT_S)[0] for _ in range(count)] == [2.0] * count
@@ -287,7 +328,9 @@ def test_a_sequence_live_at_a_reload_must_restart_and_uses_the_new_version(
     serve: Any, models: Models, module: Any
 ) -> None:
     def write(generation: int) -> None:
-        models.repository.add("m", SEQUENCES, {1: {"model.py": SUMMING.replace("GENERATION", str(generation))}})
+        models.repository.add(
+            "m", SEQUENCES, {1: {"model.py": SUMMING.replace("GENERATION", str(generation))}}
+        )
 
     write(1)
     with serve(f"--model-repository={models.path}", *EXPLICIT) as served:
@@ -302,23 +345,33 @@ def test_a_sequence_live_at_a_reload_must_restart_and_uses_the_new_version(
 
 
 @pytest.mark.parametrize("module", PROTOCOLS, ids=["http", "grpc"])
-def test_single_versions_load_and_unload_while_others_serve(serve: Any, models: Models, module: Any) -> None:
+def test_single_versions_load_and_unload_while_others_serve(
+    serve: Any, models: Models, module: Any
+) -> None:
     model = Generations(models.path, more="version_policy { specific { versions: [1, 2] } }")
     second, third = model.write(2), model.write(3)
     with serve(f"--model-repository={models.path}", *EXPLICIT) as served:
         assert infer_generation(served, module) == second
         load_of(served, "load", module, "3")
-        assert (infer_generation(served, module), infer_generation(served, module, version="1")) == (third, 0)
+        assert (
+            infer_generation(served, module),
+            infer_generation(served, module, version="1"),
+        ) == (third, 0)
         load_of(served, "unload", module, "1,2")
         served.wait_until_logged("successfully unloaded 'm' version 1")
         assert infer_generation(served, module) == third
-        served.wait(lambda: state(served, "1") == state(served, "2") == "UNAVAILABLE unloaded", "the index says it")
+        served.wait(
+            lambda: state(served, "1") == state(served, "2") == "UNAVAILABLE unloaded",
+            "the index says it",
+        )
         with pytest.raises(InferenceServerException, match="'m' version 1 is not at ready state"):
             infer_generation(served, module, version="1")
         assert served.request("/v2/health/ready").status == 200
         assert served.log.count('loading: m:3"') == 1
         load(served, module)
-        assert [infer_generation(served, module, version=version) for version in ("", "1", "2")] == [second, 0, second]
+        assert [
+            infer_generation(served, module, version=version) for version in ("", "1", "2")
+        ] == [second, 0, second]
         assert state(served, "1") == state(served, "2") == "READY"
 
 

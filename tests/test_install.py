@@ -25,7 +25,9 @@ sys.path.remove(str(ROOT / "tools"))
 ALL = distributions.read_distributions()
 
 
-@pytest.mark.parametrize("name", ["torch", "backend_torch", "tritonpy-backend-torch", "tritonpy_backend_torch"])
+@pytest.mark.parametrize(
+    "name", ["torch", "backend_torch", "tritonpy-backend-torch", "tritonpy_backend_torch"]
+)
 def test_a_plugin_is_found_by_each_of_its_names(name: str) -> None:
     assert distributions.find(name, ALL) == (ALL["tritonpy-backend-torch"], "")
 
@@ -36,10 +38,14 @@ def test_extras_are_kept() -> None:
 
 
 @pytest.mark.parametrize("name", ["traffik", "", "a b", "[s3]"])
-def test_an_unknown_name_is_refused_with_a_suggestion(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_is_refused_with_a_suggestion(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         install.main([name])
-    assert re.search(r"no plugin '.*', (did you mean 'traffic'|available: api_keys, )", capsys.readouterr().err)
+    assert re.search(
+        r"no plugin '.*', (did you mean 'traffic'|available: api_keys, )", capsys.readouterr().err
+    )
 
 
 def test_short_names_of_distributions_are_unique() -> None:
@@ -53,7 +59,9 @@ def test_required_sibling_packages_are_installed_with_a_plugin() -> None:
     assert "tritonpy-backend-onnx" not in names
 
 
-@pytest.mark.parametrize("extra", ["tritonpy[cuda]", "tritonpy[watch,gpu]", "tritonpy-metrics-prometheus[gpu]==0.1.0"])
+@pytest.mark.parametrize(
+    "extra", ["tritonpy[cuda]", "tritonpy[watch,gpu]", "tritonpy-metrics-prometheus[gpu]==0.1.0"]
+)
 def test_sibling_packages_of_extras_are_installed_with_them(extra: str) -> None:
     names = {each.name for each in distributions.with_siblings([extra], ALL)}
     assert "tritonpy-device-cuda" in names
@@ -66,7 +74,9 @@ def test_the_extras_of_the_core_pin_their_siblings(monkeypatch: pytest.MonkeyPat
     from sibling_dependencies import SiblingDependencies
 
     document = tomllib.loads((ROOT / "core" / "pyproject.toml").read_text(encoding="utf-8"))
-    hook = SiblingDependencies(str(ROOT / "core"), document["tool"]["hatch"]["metadata"]["hooks"]["custom"])
+    hook = SiblingDependencies(
+        str(ROOT / "core"), document["tool"]["hatch"]["metadata"]["hooks"]["custom"]
+    )
     found: dict[str, Any] = {"version": "0.1.0"}
     hook.update(found)
     assert found["optional-dependencies"]["gpu"] == [
@@ -84,7 +94,12 @@ def test_the_extras_of_the_core_pin_their_siblings(monkeypatch: pytest.MonkeyPat
 def installed(distribution: Any, **changes: Any) -> dict[str, Any]:
     """Return the metadata of an up-to-date installation of `distribution`, with `changes`."""
     folder = {"url": distribution.folder.as_uri(), "dir_info": {}}
-    found = {"version": distribution.version, "by_folder": False, "origin": folder, "time": time.time() + 60}
+    found = {
+        "version": distribution.version,
+        "by_folder": False,
+        "origin": folder,
+        "time": time.time() + 60,
+    }
     return found | changes
 
 
@@ -97,7 +112,13 @@ def installed(distribution: Any, **changes: Any) -> dict[str, Any]:
         {"origin": {"url": "file:///elsewhere/backend_onnx", "dir_info": {}}},
         {"time": 0.0},
     ],
-    ids=["version", "siblings by folder", "from an index", "another checkout", "older than its source"],
+    ids=[
+        "version",
+        "siblings by folder",
+        "from an index",
+        "another checkout",
+        "older than its source",
+    ],
 )
 def test_distributions_that_differ_from_the_checkout_are_rebuilt(changes: dict[str, Any]) -> None:
     onnx = ALL["tritonpy-backend-onnx"]
@@ -106,7 +127,9 @@ def test_distributions_that_differ_from_the_checkout_are_rebuilt(changes: dict[s
     assert install.is_stale(onnx, None)
 
 
-def test_an_editable_installation_is_rebuilt_only_when_its_pyproject_changes(tmp_path: Path) -> None:
+def test_an_editable_installation_is_rebuilt_only_when_its_pyproject_changes(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "module.py").touch()
     os.utime(tmp_path / "pyproject.toml", (100, 100))
@@ -118,7 +141,9 @@ def test_an_editable_installation_is_rebuilt_only_when_its_pyproject_changes(tmp
 
 @pytest.mark.parametrize("distribution", ALL.values(), ids=lambda each: each.name)
 def test_every_project_has_its_metadata_and_pins_its_siblings(distribution: Any) -> None:
-    project = tomllib.loads((distribution.folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((distribution.folder / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     assert project["authors"] == [{"name": "tritonpy developers"}]
     assert project["description"]
     assert {"inference", "triton"} <= set(project["keywords"])

@@ -68,9 +68,13 @@ class InstanceClient:
         self.engine = server.engine
         self.recorder = RecordingSink()
 
-    def infer(self, model: str, value: int = 1, batched: bool = False, **fields: Any) -> InferRequest:
+    def infer(
+        self, model: str, value: int = 1, batched: bool = False, **fields: Any
+    ) -> InferRequest:
         array = np.array([[value]] if batched else [value], np.int32)
-        request = InferRequest(model, {"IN": Tensor.from_numpy("IN", array)}, self.recorder.sink, **fields)
+        request = InferRequest(
+            model, {"IN": Tensor.from_numpy("IN", array)}, self.recorder.sink, **fields
+        )
         self.engine.infer(request)
         return request
 
@@ -81,7 +85,9 @@ class InstanceClient:
         state: dict[str, Any] = json.loads(response.outputs[0].numpy().ravel()[0])
         return state
 
-    def sequence(self, number: int, value: int, start: bool = False, end: bool = False) -> dict[str, Any]:
+    def sequence(
+        self, number: int, value: int, start: bool = False, end: bool = False
+    ) -> dict[str, Any]:
         request = self.infer("m", value, batched=True, sequence=SequenceInfo(number, start, end))
         return self.result(request)
 
@@ -107,7 +113,9 @@ def serving(repository: ModelRepository, **settings: Any) -> Iterator[InstanceCl
 def executions(repository: ModelRepository) -> list[tuple[int, int, str]]:
     """Return begin and end of each completed execution, by the machine's clock, and its model."""
     lines = (repository.path.parent / "diary").read_text().splitlines()
-    return sorted((int(begin), int(end), name) for begin, end, name in (line.split() for line in lines))
+    return sorted(
+        (int(begin), int(end), name) for begin, end, name in (line.split() for line in lines)
+    )
 
 
 @pytest.fixture
@@ -151,9 +159,7 @@ def test_resource_grants_follow_model_priorities(repository: ModelRepository) ->
 
 
 def test_live_sequences_finish_on_removed_instances(repository: ModelRepository) -> None:
-    sequences = (
-        "sequence_batching { max_sequence_idle_microseconds: 60000000 } instance_group { count: 2 kind: KIND_CPU %s }"
-    )
+    sequences = "sequence_batching { max_sequence_idle_microseconds: 60000000 } instance_group { count: 2 kind: KIND_CPU %s }"
     add(repository, "m", sequences % "", batch=1)
     with serving(repository) as client:
         before = {number: client.sequence(number, 10 * number, start=True) for number in (1, 2)}
@@ -170,12 +176,18 @@ def test_live_sequences_finish_on_removed_instances(repository: ModelRepository)
         for state in before.values():
             _wait_for_end(state["pid"])
         assert client.sequence(3, 1, end=True)["pid"] == fresh["pid"]
-        assert client.sequence(1, 7, start=True, end=True)["pid"] not in {state["pid"] for state in before.values()}
+        assert client.sequence(1, 7, start=True, end=True)["pid"] not in {
+            state["pid"] for state in before.values()
+        }
 
 
 @pytest.mark.parametrize("count", [1, 2], ids=["the template itself", "forked"])
 def test_python_models_run_on_the_configured_cores(repository: ModelRepository, count: int) -> None:
-    add(repository, "bound", f'instance_group {{ count: {count} kind: KIND_CPU host_policy: "one" }}')
+    add(
+        repository,
+        "bound",
+        f'instance_group {{ count: {count} kind: KIND_CPU host_policy: "one" }}',
+    )
     add(repository, "free", f"instance_group {{ count: {count} kind: KIND_MODEL }}")
     with serving(repository, host_policies={"one": {"cpu_cores": f"{CORE}-{CORE}"}}) as client:
         assert all(client.result(client.infer("bound"))["cores"] == [[CORE]] for _ in range(4))
@@ -194,7 +206,9 @@ def test_an_added_instance_runs_on_the_configured_cores(repository: ModelReposit
 
 
 def test_missing_cores_are_a_startup_error(serve: Any, repository: ModelRepository) -> None:
-    printed = failed_start(serve, f"--model-repository={repository.path}", "--host-policy=cpu,cpu-cores=1000-1001")
+    printed = failed_start(
+        serve, f"--model-repository={repository.path}", "--host-policy=cpu,cpu-cores=1000-1001"
+    )
     assert "--host-policy: this process may run on cores " in printed
     assert "which do not include 1000-1001" in printed
 

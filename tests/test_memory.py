@@ -47,13 +47,18 @@ FLAGS = (
 
 
 @pytest.fixture(scope="module")
-def memory_server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+def memory_server(
+    serve: Serve, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
     """A server of Python models that allocate 50 MiB per instance, and more on request."""
     repository = ModelRepository(tmp_path_factory.mktemp("hoarders"))
     for name, count in (("one", 1), ("two", 2)):
         repository.add(name, CONFIG % count, versions={1: {"model.py": HOARDER}})
     with serve(
-        f"--model-repository={repository.path}", "--model-control-mode=explicit", "--load-model=*", *FLAGS
+        f"--model-repository={repository.path}",
+        "--model-control-mode=explicit",
+        "--load-model=*",
+        *FLAGS,
     ) as server:
         yield server
 
@@ -75,11 +80,14 @@ def metrics(server: ServerProcess) -> dict[str, float]:
     lines = connection.getresponse().read().decode().splitlines()
     connection.close()
     return {
-        name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))
+        name: float(value)
+        for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))
     }
 
 
-def test_a_python_model_reports_the_resident_memory_of_its_processes(memory_server: ServerProcess) -> None:
+def test_a_python_model_reports_the_resident_memory_of_its_processes(
+    memory_server: ServerProcess,
+) -> None:
     one, two = on_host(memory_server, "one"), on_host(memory_server, "two")
     assert 50 * MIB < one < 150 * MIB
     assert 100 * MIB < two < 250 * MIB
@@ -92,20 +100,28 @@ def test_reported_memory_follows_allocations_of_the_model(memory_server: ServerP
     memory_server.wait(lambda: on_host(memory_server, "one") > before + 80 * MIB, "the model grows")
 
 
-def test_reported_memory_is_the_same_over_grpc_and_in_the_metrics(memory_server: ServerProcess) -> None:
+def test_reported_memory_is_the_same_over_grpc_and_in_the_metrics(
+    memory_server: ServerProcess,
+) -> None:
     import tritonclient.grpc
 
     with tritonclient.grpc.InferenceServerClient(memory_server.grpc) as client:
         (statistics,) = client.get_inference_statistics("two").model_stats
     (reported,) = statistics.memory_usage
     assert (reported.type, reported.id) == ("CPU", 0)
-    metric_values = metrics(memory_server)['nv_model_memory_bytes{device="0",kind="CPU",model="two",version="1"}']
+    metric_values = metrics(memory_server)[
+        'nv_model_memory_bytes{device="0",kind="CPU",model="two",version="1"}'
+    ]
     assert np.isclose(reported.byte_size, on_host(memory_server, "two"), rtol=0.1)
     assert np.isclose(metric_values, reported.byte_size, rtol=0.1)
 
 
 def test_the_pinned_memory_pool_has_the_configured_size(memory_server: ServerProcess) -> None:
-    metric_values = {name: value for name, value in metrics(memory_server).items() if name.startswith("nv_pinned")}
+    metric_values = {
+        name: value
+        for name, value in metrics(memory_server).items()
+        if name.startswith("nv_pinned")
+    }
     assert metric_values["nv_pinned_memory_pool_total_bytes"] == MIB
     assert metric_values["nv_pinned_memory_pool_used_bytes"] == 0
 
@@ -113,20 +129,30 @@ def test_the_pinned_memory_pool_has_the_configured_size(memory_server: ServerPro
 @pytest.mark.skipif(bool(visible_gpus()), reason="needs a machine without a GPU")
 def test_without_a_gpu_the_process_loads_no_cuda_library(memory_server: ServerProcess) -> None:
     maps = Path(f"/proc/{memory_server.process.pid}/maps").read_text(encoding="utf-8")
-    assert not [line for line in maps.splitlines() if "cuda" in line.lower() or "nvidia" in line.lower()]
+    assert not [
+        line for line in maps.splitlines() if "cuda" in line.lower() or "nvidia" in line.lower()
+    ]
 
 
 @pytest.mark.parametrize(
     ("flag", "why"),
     [
-        ("--model-load-gpu-limit=0:2", "expects limit fraction to be in range [0.0, 1.0], got 2.000000"),
+        (
+            "--model-load-gpu-limit=0:2",
+            "expects limit fraction to be in range [0.0, 1.0], got 2.000000",
+        ),
         ("--model-load-gpu-limit=-1:0.5", "expects device ID >= 0, got -1"),
-        ("--model-load-gpu-limit=0.5", "Cannot parse pair option due to incorrect number of inputs."),
+        (
+            "--model-load-gpu-limit=0.5",
+            "Cannot parse pair option due to incorrect number of inputs.",
+        ),
         ("--cuda-memory-pool-byte-size=0:-1", "expected a size"),
         ("--pinned-memory-pool-byte-size=-1", "expected a size"),
     ],
 )
-def test_an_invalid_memory_flag_is_named_with_the_reason(serve: Serve, flag: str, why: str, tmp_path: Path) -> None:
+def test_an_invalid_memory_flag_is_named_with_the_reason(
+    serve: Serve, flag: str, why: str, tmp_path: Path
+) -> None:
     output = failed_start(serve, f"--model-repository={tmp_path}", flag)
     assert flag.partition("=")[0] in output
     assert why in output

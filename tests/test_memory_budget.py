@@ -109,7 +109,9 @@ def memory_status(server: RunningServer) -> Any:
     return json.loads(_request(server.http, "GET", "/v2/memory")[2])
 
 
-def _request(address: str, method: str, path: str, body: str | None = None) -> tuple[int, Mapping[str, str], str]:
+def _request(
+    address: str, method: str, path: str, body: str | None = None
+) -> tuple[int, Mapping[str, str], str]:
     connection = http.client.HTTPConnection(address, timeout=30)
     try:
         connection.request(method, path, body)
@@ -124,7 +126,9 @@ class Client:
 
     def __init__(self, server: RunningServer, protocol: str) -> None:
         self._module = tritonclient.http if protocol == "http" else tritonclient.grpc
-        self._client = self._module.InferenceServerClient(server.http if protocol == "http" else server.grpc)
+        self._client = self._module.InferenceServerClient(
+            server.http if protocol == "http" else server.grpc
+        )
 
     def infer(self, model: int, value: int) -> int:
         tensor = self._module.InferInput("IN", [1], "INT32")
@@ -153,7 +157,10 @@ def spied_evictions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("skew", [0.0, 1.0], ids=["uniform", "zipf"])
 def test_random_traffic_to_fifty_models_with_a_budget_for_ten(
-    model_repository: ModelRepository, meter: MemoryMeter, monkeypatch: pytest.MonkeyPatch, skew: float
+    model_repository: ModelRepository,
+    meter: MemoryMeter,
+    monkeypatch: pytest.MonkeyPatch,
+    skew: float,
 ) -> None:
     weights = [1 / (rank + 1) ** skew for rank in range(50)]
     in_use = spied_evictions(monkeypatch)
@@ -189,13 +196,19 @@ def test_random_traffic_to_fifty_models_with_a_budget_for_ten(
 def test_a_lazy_model_that_does_not_fit_is_rejected_with_a_retry_time(
     model_repository: ModelRepository, meter: MemoryMeter
 ) -> None:
-    with measured_server(model_repository, meter, 2, budget="1MiB", first_request="refuse", retry_s=3) as server:
+    with measured_server(
+        model_repository, meter, 2, budget="1MiB", first_request="refuse", retry_s=3
+    ) as server:
         status, headers, text = _request(server.http, "POST", "/v2/models/m0/infer", BODY)
         assert status == 503
         assert {key.lower(): value for key, value in headers.items()}["retry-after"] == "3"
         assert "not loaded yet" in text
-        tensor = service_pb2.ModelInferRequest.InferInputTensor(name="IN", datatype="INT32", shape=[1])
-        request_count = service_pb2.ModelInferRequest(model_name="m1", inputs=[tensor], raw_input_contents=[bytes(4)])
+        tensor = service_pb2.ModelInferRequest.InferInputTensor(
+            name="IN", datatype="INT32", shape=[1]
+        )
+        request_count = service_pb2.ModelInferRequest(
+            model_name="m1", inputs=[tensor], raw_input_contents=[bytes(4)]
+        )
         with grpc.insecure_channel(server.grpc) as channel:
             stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
             with pytest.raises(grpc.RpcError) as late:
@@ -204,8 +217,12 @@ def test_a_lazy_model_that_does_not_fit_is_rejected_with_a_retry_time(
         assert dict(late.value.trailing_metadata())["retry-after"] == "3"
 
 
-def test_metrics_include_the_budget_and_lazy_models(model_repository: ModelRepository, meter: MemoryMeter) -> None:
-    with measured_server(model_repository, meter, 3, budget="2MiB", devices={"cpu": "2MiB"}) as server:
+def test_metrics_include_the_budget_and_lazy_models(
+    model_repository: ModelRepository, meter: MemoryMeter
+) -> None:
+    with measured_server(
+        model_repository, meter, 3, budget="2MiB", devices={"cpu": "2MiB"}
+    ) as server:
         client = Client(server, "http")
         for model in (0, 1, 1, 2):
             client.infer(model, 1)
@@ -253,7 +270,11 @@ def test_killing_a_loading_process_fails_waiting_requests_and_the_next_request_l
     repository.add("m0", CONFIG.replace("weights", "python"), {1: {"model.py": KILLED}})
     frontends = {"http": {"port": 0}, "grpc": {"port": 0}, "metrics": False}
     memory = {"budget": "2GiB", "lazy": ["*"], "retry_s": 0.01}
-    config = {"repositories": [{"url": str(repository.path)}], "frontends": frontends, "memory": memory}
+    config = {
+        "repositories": [{"url": str(repository.path)}],
+        "frontends": frontends,
+        "memory": memory,
+    }
     with running_server(config) as server:
         client = Client(server, "http")
         with pytest.raises(tritonclient.http.InferenceServerException, match="could not be loaded"):
@@ -278,7 +299,9 @@ def test_disconnects_during_a_load_leave_nothing_behind(
 ) -> None:
     gate = threading.Event()
     load = LruPolicy._load
-    monkeypatch.setattr(LruPolicy, "_load", lambda self, cold: (gate.wait(120), load(self, cold))[1])
+    monkeypatch.setattr(
+        LruPolicy, "_load", lambda self, cold: (gate.wait(120), load(self, cold))[1]
+    )
     with measured_server(model_repository, meter, 1, budget="1MiB") as server:
         connections = [http.client.HTTPConnection(server.http) for _ in range(20)]
         for connection in connections:
@@ -319,7 +342,10 @@ def onnx_model(number: int) -> bytes:
         helper.make_node("Add", ["IN", "MEAN"], ["OUT"]),
     ]
     # Weights that are also an input are not folded into a constant at load time.
-    given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [size]) for name, size in (("IN", 1), ("W", count))]
+    given = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [size])
+        for name, size in (("IN", 1), ("W", count))
+    ]
     out = [helper.make_tensor_value_info("OUT", TensorProto.FLOAT, [1])]
     graph = helper.make_graph(nodes, "adds", given, out, [weights])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -337,10 +363,14 @@ def test_twelve_onnx_models_share_a_budget_for_four(model_repository: ModelRepos
     with running_server(config) as server:
         most = 0
         for number in [*range(12)] * 2:
-            body = json.dumps({"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1], "data": [0.5]}]})
+            body = json.dumps(
+                {"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1], "data": [0.5]}]}
+            )
             status, _, text = _request(server.http, "POST", f"/v2/models/m{number}/infer", body)
             assert (status, json.loads(text)["outputs"][0]["data"]) == (200, [number + 0.5]), text
-            ready = json.loads(_request(server.http, "POST", "/v2/repository/index", '{"ready": true}')[2])
+            ready = json.loads(
+                _request(server.http, "POST", "/v2/repository/index", '{"ready": true}')[2]
+            )
             most = max(most, len(ready))
         assert 1 <= most <= 4
         metrics = _request(server.metrics, "GET", "/metrics")[2]

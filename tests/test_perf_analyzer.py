@@ -60,7 +60,12 @@ def printed_by_perf_analyzer(server: Any, report: Path, model: str, mode: tuple[
 
 
 def measured(
-    server: Any, report: Path, model: str, mode: tuple[str, ...], tries: int = 1, overtaken: str = ""
+    server: Any,
+    report: Path,
+    model: str,
+    mode: tuple[str, ...],
+    tries: int = 1,
+    overtaken: str = "",
 ) -> dict[str, str]:
     """Return the report's first line by column; retry the error `overtaken` up to `tries` runs."""
     printed = printed_by_perf_analyzer(server, report, model, mode)
@@ -81,7 +86,9 @@ def test_the_real_perf_analyzer_measures_a_model(server: Any, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_the_real_perf_analyzer_measures_a_model_of_strings(server: Any, tmp_path: Path, protocol: str) -> None:
+def test_the_real_perf_analyzer_measures_a_model_of_strings(
+    server: Any, tmp_path: Path, protocol: str
+) -> None:
     mode = ("-i", protocol, "--shape=IN:2,3", "--string-length=20", *CONCURRENCY)
     line = measured(server, tmp_path / "report.csv", "identity_bytes", mode)
     assert float(line["Inferences/Second"]) > 0
@@ -90,7 +97,13 @@ def test_the_real_perf_analyzer_measures_a_model_of_strings(server: Any, tmp_pat
 SEQUENCES: dict[str, tuple[str, ...]] = {
     "grpc, streaming": ("-i", "grpc", "--streaming", *CONCURRENCY),
     "grpc, asynchronous": ("-i", "grpc", "--async", *CONCURRENCY),
-    "grpc, streaming at a rate": ("-i", "grpc", "--streaming", "--request-rate-range=100", "--num-of-sequences=5"),
+    "grpc, streaming at a rate": (
+        "-i",
+        "grpc",
+        "--streaming",
+        "--request-rate-range=100",
+        "--num-of-sequences=5",
+    ),
     "http": ("-i", "http", *CONCURRENCY),
     "http, asynchronous": ("-i", "http", "--async", *CONCURRENCY),
 }
@@ -112,14 +125,31 @@ def accumulators(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.parametrize(
     ("mode", "model"),
-    [*((mode, "direct_1") for mode in SEQUENCES), ("grpc, streaming", "oldest_1"), ("http", "oldest_1")],
+    [
+        *((mode, "direct_1") for mode in SEQUENCES),
+        ("grpc, streaming", "oldest_1"),
+        ("http", "oldest_1"),
+    ],
 )
-def test_the_real_perf_analyzer_measures_sequences(accumulators: Any, tmp_path: Path, mode: str, model: str) -> None:
-    more = ("--sequence-length=5", "--sequence-length-variation=40", "--sequence-id-range=10:100000")
+def test_the_real_perf_analyzer_measures_sequences(
+    accumulators: Any, tmp_path: Path, mode: str, model: str
+) -> None:
+    more = (
+        "--sequence-length=5",
+        "--sequence-length-variation=40",
+        "--sequence-id-range=10:100000",
+    )
     # perf_analyzer ends its sequences without waiting for requests in flight. Over HTTP the end uses
     # another connection and can overtake the sequence's first request, whatever the server.
     tries = 3 if mode.startswith("http") else 1
-    line = measured(accumulators, tmp_path / "report.csv", model, (*SEQUENCES[mode], *more), tries, WITHOUT_START)
+    line = measured(
+        accumulators,
+        tmp_path / "report.csv",
+        model,
+        (*SEQUENCES[mode], *more),
+        tries,
+        WITHOUT_START,
+    )
     assert float(line["Inferences/Second"]) > 0
 
 

@@ -80,7 +80,8 @@ def test_every_snippet_of_a_page_runs_with_the_printed_output(folder: Checkout, 
 
 def test_the_performance_figure_of_the_readme_is_in_the_results() -> None:
     figure = re.search(
-        r"answers ([\d.]+) times .* \(([\d,]+) against\s+([\d,]+)\), with (\d+) instead of\s+(\d+) µs", README
+        r"answers ([\d.]+) times .* \(([\d,]+) against\s+([\d,]+)\), with (\d+) instead of\s+(\d+) µs",
+        README,
     )
     interval = re.search(r"interval ([\d.]+) to ([\d.]+)\.", README)
     assert figure
@@ -98,7 +99,10 @@ def test_the_performance_figure_of_the_readme_is_in_the_results() -> None:
 def test_the_install_size_of_the_readme_is_in_the_results() -> None:
     size = re.search(r"ONNX Runtime takes (\d+ MiB) of disk and (\d+ MiB) of memory", README)
     assert size
-    assert re.search(rf"\| onnxruntime \| {size[1]} \| [^|]* \| [^|]* \| {size[2]} \|", page_text("bench/RESULTS.md"))
+    assert re.search(
+        rf"\| onnxruntime \| {size[1]} \| [^|]* \| [^|]* \| {size[2]} \|",
+        page_text("bench/RESULTS.md"),
+    )
 
 
 def test_the_readme_is_short() -> None:
@@ -115,7 +119,9 @@ def test_installing_another_plugin_builds_only_that_plugin(folder: Checkout) -> 
 
 
 def test_errors_for_missing_plugins_include_an_install_command(folder: Checkout) -> None:
-    hint = re.search(r"not installed: (.*)$", folder.shell("tritonpy seal 2>&1 || true"), re.MULTILINE)
+    hint = re.search(
+        r"not installed: (.*)$", folder.shell("tritonpy seal 2>&1 || true"), re.MULTILINE
+    )
     assert hint
     folder.shell(hint[1])
     assert "usage: tritonpy seal" in folder.shell("tritonpy seal --help")
@@ -127,7 +133,10 @@ def test_the_grpc_client_example_works_over_http(folder: Checkout) -> None:
     output = page[page.index(example) + 1]
     folder.shell("pip install 'tritonclient[http]'")
     with folder.serving("tritonpy serve --model-repository examples/models"):
-        folder.write("ask.py", example.code.replace("tritonclient.grpc", "tritonclient.http").replace("8001", "8000"))
+        folder.write(
+            "ask.py",
+            example.code.replace("tritonclient.grpc", "tritonclient.http").replace("8001", "8000"),
+        )
         assert_prints(folder.shell("python ask.py"), output)
 
 

@@ -40,13 +40,13 @@ class TritonPythonModel:
         numbers = [pb_utils.get_input_tensor_by_name(request, "IN").as_numpy() for request in requests]
         return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", each * np.int32(FACTOR))]) for each in numbers]
 """
-CHECKSUM = (
-    'model_repository_agents {{ agents {{ name: "checksum" parameters {{ key: "SHA-256:1/factor" value: "{}" }} }} }}'
-)
+CHECKSUM = 'model_repository_agents {{ agents {{ name: "checksum" parameters {{ key: "SHA-256:1/factor" value: "{}" }} }} }}'
 
 
 def write(repository: Path, name: str, factor: int, more: str = "") -> Path:
-    return ModelRepository(repository).add(name, CONFIG + more, {1: {"model.py": MODEL_PY, "factor": str(factor)}})
+    return ModelRepository(repository).add(
+        name, CONFIG + more, {1: {"model.py": MODEL_PY, "factor": str(factor)}}
+    )
 
 
 @contextmanager
@@ -97,7 +97,12 @@ def keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 
 def seal(source: Path, target: Path, keys: Path) -> None:
-    flags = ["--signing-key", str(keys / "signing.pem"), "--encryption-key", str(keys / "encryption.key")]
+    flags = [
+        "--signing-key",
+        str(keys / "signing.pem"),
+        "--encryption-key",
+        str(keys / "encryption.key"),
+    ]
     assert main(["seal", "model", str(source), str(target), *flags]) == 0
 
 
@@ -128,7 +133,9 @@ def test_unsealed_models_are_rejected_when_sealing_is_required(tmp_path: Path, k
     seal(tmp_path / "source" / "m", tmp_path / "models" / "good", keys)
     with serving(tmp_path / "models", **trusting(keys, tmp_path / "opened")) as server:
         assert response(server, "good") == 42
-        assert "loads only models that name the repository agent 'sealed'" in reason(server, "plain")
+        assert "loads only models that name the repository agent 'sealed'" in reason(
+            server, "plain"
+        )
         assert "is not encrypted" in reason(server, "changed")
         with pytest.raises(InferenceServerException, match="repository agent 'sealed'"):
             InProcessClient(server).load_model("good", config='{"backend": "python"}')
@@ -145,5 +152,8 @@ def test_a_required_agent_without_its_options_stops_the_start(tmp_path: Path) ->
 
 
 def test_a_required_agent_that_is_not_installed_stops_the_start(tmp_path: Path) -> None:
-    with pytest.raises(StartupError, match="repository agent 'seal'"), serving(tmp_path, required_repo_agents=["seal"]):
+    with (
+        pytest.raises(StartupError, match="repository agent 'seal'"),
+        serving(tmp_path, required_repo_agents=["seal"]),
+    ):
         pass

@@ -13,7 +13,12 @@ from tritonclient.utils import InferenceServerException
 
 from tests.conftest import Models, Serve, ServerProcess
 
-BODY = json.dumps({"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1, 2], "data": [1, 2]}], "id": "s3cret"})
+BODY = json.dumps(
+    {
+        "inputs": [{"name": "IN", "datatype": "FP32", "shape": [1, 2], "data": [1, 2]}],
+        "id": "s3cret",
+    }
+)
 RESTRICTED = "model-repository:admin-key=s3cret"
 INFER = "/v2/models/plain/infer"
 RPC = "/inference.GRPCInferenceService/"
@@ -35,7 +40,11 @@ def test_requests_are_logged_while_the_log_settings_enable_it(served: ServerProc
             assert served.request(INFER, BODY, {"authorization": "s3cret"}).status == 200
             assert served.request("/v2/models/plain/config?key=s3cret").status == 200
             client.get_model_metadata("plain", headers={"authorization": "s3cret"})
-        for line in (f"POST {INFER}: 200", "GET /v2/models/plain/config: 200", f"{RPC}ModelMetadata: OK"):
+        for line in (
+            f"POST {INFER}: 200",
+            "GET /v2/models/plain/config: 200",
+            f"{RPC}ModelMetadata: OK",
+        ):
             served.wait_until_logged(line)
         client.update_log_settings({"log_verbose_level": 0})
     served.request(INFER, BODY)
@@ -59,8 +68,14 @@ def test_refusals_of_restricted_apis_are_counted_and_logged(served: ServerProces
     connection.request("GET", "/metrics")
     metrics = connection.getresponse().read().decode()
     connection.close()
-    counted = re.findall(r'^tritonpy_restricted_requests\{api="([a-z-]+)",protocol="(\w+)"\} ([1-9]\d*)', metrics, re.M)
+    counted = re.findall(
+        r'^tritonpy_restricted_requests\{api="([a-z-]+)",protocol="(\w+)"\} ([1-9]\d*)',
+        metrics,
+        re.M,
+    )
     assert sorted(counted) == [("model-repository", "grpc", "2"), ("model-repository", "http", "1")]
     for protocol in ("http", "grpc"):
-        served.wait_until_logged(f"refused: {protocol} call to the restricted API 'model-repository'")
+        served.wait_until_logged(
+            f"refused: {protocol} call to the restricted API 'model-repository'"
+        )
     assert "wr0ng" not in served.log

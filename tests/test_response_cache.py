@@ -45,7 +45,9 @@ output [{{ name: "CALLS" data_type: TYPE_INT32 dims: [1] }}]
 
 def write(models: Models, factor: int = 1) -> None:
     """Write a model that adds `factor` and returns the number of its executions."""
-    models.repository.add("counting", CONFIG, {1: {"model.py": COUNTING.replace("FACTOR", str(factor))}})
+    models.repository.add(
+        "counting", CONFIG, {1: {"model.py": COUNTING.replace("FACTOR", str(factor))}}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,9 @@ def cached(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
     """A server with a cache, a Python model in a process and an ONNX model in a thread."""
     models = Models(tmp_path_factory.mktemp("cached") / "models")
     write(models)
-    models.identity("same", "FP32", ["batch", 4], f"max_batch_size: 8\n{tensors_text('FP32', '4')}{CACHED}")
+    models.identity(
+        "same", "FP32", ["batch", 4], f"max_batch_size: 8\n{tensors_text('FP32', '4')}{CACHED}"
+    )
     flags = ("--cache-config=local,size=1MiB", "--allow-client-shm=true")
     with serve(f"--model-repository={models.path}", *flags) as served:
         yield served
@@ -80,17 +84,23 @@ def fresh() -> np.ndarray[Any, Any]:
 def test_the_second_response_comes_from_the_cache(client: Any) -> None:
     http_client, module = client
     question = given(module, fresh())
-    responses = [http_client.infer("counting", [question], request_id=name) for name in ("first", "second")]
+    responses = [
+        http_client.infer("counting", [question], request_id=name) for name in ("first", "second")
+    ]
     assert responses[0].as_numpy("CALLS") == responses[1].as_numpy("CALLS")
     assert responses[0].as_numpy("OUT").tolist() == responses[1].as_numpy("OUT").tolist()
-    assert http_client.infer("counting", [given(module, fresh())]).as_numpy("CALLS") > responses[1].as_numpy("CALLS")
+    assert http_client.infer("counting", [given(module, fresh())]).as_numpy("CALLS") > responses[
+        1
+    ].as_numpy("CALLS")
 
 
 def test_the_cache_is_shared_between_protocols(cached: Any) -> None:
     array, found = fresh(), []
     for module, address in ((tritonclient.http, cached.http), (tritonclient.grpc, cached.grpc)):
         with module.InferenceServerClient(address) as http_client:
-            found.append(int(http_client.infer("counting", [given(module, array)]).as_numpy("CALLS")[0]))
+            found.append(
+                int(http_client.infer("counting", [given(module, array)]).as_numpy("CALLS")[0])
+            )
     assert found[0] == found[1]
 
 
@@ -99,12 +109,17 @@ def test_a_model_in_a_thread_is_cached_too(client: Any, cached: Any) -> None:
     array = np.resize(fresh(), (2, 4))
     before = executions(cached, "same")
     for _ in range(3):
-        assert http_client.infer("same", [given(module, array)]).as_numpy("OUT").tolist() == array.tolist()
+        assert (
+            http_client.infer("same", [given(module, array)]).as_numpy("OUT").tolist()
+            == array.tolist()
+        )
     assert executions(cached, "same") == before + 1
 
 
 def executions(served: Any, model: str) -> int:
-    return int(served.request(f"/v2/models/{model}/stats").json()["model_stats"][0]["execution_count"])
+    return int(
+        served.request(f"/v2/models/{model}/stats").json()["model_stats"][0]["execution_count"]
+    )
 
 
 @contextlib.contextmanager
@@ -123,12 +138,17 @@ def region(http_client: Any, size: int) -> Iterator[tuple[str, Any]]:
 def test_a_hit_is_written_into_the_region_of_its_client(client: Any) -> None:
     http_client, module = client
     array = fresh()
-    http_client.infer("counting", [given(module, array)], outputs=[module.InferRequestedOutput("OUT")])
+    http_client.infer(
+        "counting", [given(module, array)], outputs=[module.InferRequestedOutput("OUT")]
+    )
     with region(http_client, 64) as (name, handle):
         wanted = module.InferRequestedOutput("OUT")
         wanted.set_shared_memory(name, array.nbytes)
         http_client.infer("counting", [given(module, array)], outputs=[wanted])
-        assert shared_memory.get_contents_as_numpy(handle, np.float32, [2]).tolist() == (array + 1).tolist()
+        assert (
+            shared_memory.get_contents_as_numpy(handle, np.float32, [2]).tolist()
+            == (array + 1).tolist()
+        )
 
 
 def test_a_region_that_is_too_small_for_a_hit_is_an_error(client: Any) -> None:
@@ -155,7 +175,10 @@ def test_shared_memory_inputs_are_looked_up_by_content(client: Any) -> None:
             assert response.as_numpy("OUT").tolist() == (array + 1).tolist()
             found.append(int(response.as_numpy("CALLS")[0]))
         assert found[0] == found[2] < found[1]
-        assert int(http_client.infer("counting", [given(module, first)]).as_numpy("CALLS")[0]) == found[0]
+        assert (
+            int(http_client.infer("counting", [given(module, first)]).as_numpy("CALLS")[0])
+            == found[0]
+        )
 
 
 def test_statistics_and_metrics_count_hits_and_misses(cached: Any) -> None:
@@ -173,7 +196,10 @@ def test_statistics_and_metrics_count_hits_and_misses(cached: Any) -> None:
 
 def numbers(served: Any) -> dict[str, int]:
     (statistics,) = served.request("/v2/models/counting/stats").json()["model_stats"]
-    found = {name: statistics["inference_stats"][name]["count"] for name in ("cache_hit", "cache_miss", "success")}
+    found = {
+        name: statistics["inference_stats"][name]["count"]
+        for name in ("cache_hit", "cache_miss", "success")
+    }
     with urllib.request.urlopen(f"http://127.0.0.1:{served.ports['metrics']}/metrics") as response:
         text = response.read().decode()
     for name in (
@@ -182,24 +208,36 @@ def numbers(served: Any) -> dict[str, int]:
         "nv_inference_request_success",
         "nv_inference_exec_count",
     ):
-        found[name] = int(re.search(rf'^{name}{{model="counting",version="1"}} (\d+)$', text, re.MULTILINE)[1])  # type: ignore[index]
-    found["nv_cache_num_lookups"] = int(re.search(r"^nv_cache_num_lookups (\d+)$", text, re.MULTILINE)[1])  # type: ignore[index]
+        found[name] = int(
+            re.search(rf'^{name}{{model="counting",version="1"}} (\d+)$', text, re.MULTILINE)[1]
+        )  # type: ignore[index]
+    found["nv_cache_num_lookups"] = int(
+        re.search(r"^nv_cache_num_lookups (\d+)$", text, re.MULTILINE)[1]
+    )  # type: ignore[index]
     return found
 
 
 def test_a_reload_invalidates_cached_responses(serve: Any, models: Models) -> None:
     write(models, factor=1)
-    flags = ("--model-control-mode=explicit", "--load-model=counting", "--response-cache-byte-size=1048576")
+    flags = (
+        "--model-control-mode=explicit",
+        "--load-model=counting",
+        "--response-cache-byte-size=1048576",
+    )
     with (
         serve(f"--model-repository={models.path}", *flags) as served,
         tritonclient.http.InferenceServerClient(served.http) as http_client,
     ):
         array = fresh()
         question = [given(tritonclient.http, array)]
-        assert http_client.infer("counting", question).as_numpy("OUT").tolist() == (array + 1).tolist()
+        assert (
+            http_client.infer("counting", question).as_numpy("OUT").tolist() == (array + 1).tolist()
+        )
         (models.path / "counting" / "1" / "model.py").write_text(COUNTING.replace("FACTOR", "2"))
         http_client.load_model("counting")
-        assert http_client.infer("counting", question).as_numpy("OUT").tolist() == (array + 2).tolist()
+        assert (
+            http_client.infer("counting", question).as_numpy("OUT").tolist() == (array + 2).tolist()
+        )
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ SCRIPT = Path(__file__).parent / "toys" / "call_every_method.py"
 
 
 @pytest.mark.parametrize("first", ["client", "server"])
-def test_every_client_method_works_in_either_import_order(first: str, models: Models, toys: Path) -> None:
+def test_every_client_method_works_in_either_import_order(
+    first: str, models: Models, toys: Path
+) -> None:
     write_models(models, tensors_text)
     done = subprocess.run(
         [sys.executable, "-W", "error", str(SCRIPT), first, str(models.path)],

@@ -36,12 +36,21 @@ class TritonPythonModel:
         return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", each * np.float32(2))]) for each in inputs]
 """
 MOUNTS = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
-needs_mounts = pytest.mark.skipif(not MOUNTS, reason="needs the right to mount in a namespace of its own: run as root")
+needs_mounts = pytest.mark.skipif(
+    not MOUNTS, reason="needs the right to mount in a namespace of its own: run as root"
+)
 
 
 def with_small_mount(folder: str, kib: int) -> tuple[str, ...]:
     """Return a command that runs another one with a file system of `kib` KiB at `folder`."""
-    return ("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size={kib}k tmpfs {folder} && exec "$@"', "sh")
+    return (
+        "unshare",
+        "-m",
+        "sh",
+        "-c",
+        f'mount -t tmpfs -o size={kib}k tmpfs {folder} && exec "$@"',
+        "sh",
+    )
 
 
 def write_double(models: Models, instances: int) -> None:
@@ -71,7 +80,9 @@ def clients(served: ServerProcess) -> Iterator[dict[Any, Any]]:
 def test_large_tensors_reach_workers_with_little_shared_memory(serve: Any, models: Models) -> None:
     write_double(models, 1)
     values = np.arange(4 << 20, dtype=np.float32)
-    with serve(f"--model-repository={models.path}", under=with_small_mount("/dev/shm", 64)) as served:
+    with serve(
+        f"--model-repository={models.path}", under=with_small_mount("/dev/shm", 64)
+    ) as served:
         with clients(served) as both:
             for module, client in both.items():
                 assert np.array_equal(infer(module, client, values), values * 2)
@@ -80,7 +91,9 @@ def test_large_tensors_reach_workers_with_little_shared_memory(serve: Any, model
 
 
 @needs_mounts
-def test_a_full_disk_loses_traces_but_no_responses(serve: Any, models: Models, tmp_path: Path) -> None:
+def test_a_full_disk_loses_traces_but_no_responses(
+    serve: Any, models: Models, tmp_path: Path
+) -> None:
     write_double(models, 1)
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -95,7 +108,9 @@ def test_a_full_disk_loses_traces_but_no_responses(serve: Any, models: Models, t
         "rate=1",
     )
     with (
-        serve(f"--model-repository={models.path}", *traced, under=with_small_mount(str(disk), 64)) as served,
+        serve(
+            f"--model-repository={models.path}", *traced, under=with_small_mount(str(disk), 64)
+        ) as served,
         clients(served) as both,
     ):
         values = np.arange(20_000, dtype=np.float32)
@@ -106,8 +121,12 @@ def test_a_full_disk_loses_traces_but_no_responses(serve: Any, models: Models, t
         assert served.request("/v2/health/ready").status == 200
 
 
-@pytest.mark.skipif(shutil.which("prlimit") is None, reason="needs prlimit, of the package util-linux")
-def test_a_server_with_few_descriptors_recovers_from_a_connection_flood(serve: Any, models: Models) -> None:
+@pytest.mark.skipif(
+    shutil.which("prlimit") is None, reason="needs prlimit, of the package util-linux"
+)
+def test_a_server_with_few_descriptors_recovers_from_a_connection_flood(
+    serve: Any, models: Models
+) -> None:
     write_double(models, 1)
     values = np.arange(5, dtype=np.float32)
     with serve(f"--model-repository={models.path}", under=("prlimit", "--nofile=64:64")) as served:
@@ -115,12 +134,16 @@ def test_a_server_with_few_descriptors_recovers_from_a_connection_flood(serve: A
             for _ in range(100):
                 for port in served.ports.values():
                     with contextlib.suppress(OSError):
-                        stack.enter_context(socket.create_connection(("127.0.0.1", port), TIMEOUT_S))
+                        stack.enter_context(
+                            socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
+                        )
         # The server may still close connections until it detects the end of the flood.
         served.wait(lambda: _doubles(served, values), "answers after the flood")
 
 
-def test_killed_workers_cause_no_wrong_response_and_leave_no_process(serve: Any, models: Models) -> None:
+def test_killed_workers_cause_no_wrong_response_and_leave_no_process(
+    serve: Any, models: Models
+) -> None:
     write_double(models, 3)
     rng = random.Random(7)
     with serve(f"--model-repository={models.path}") as served, clients(served) as both:
@@ -130,10 +153,14 @@ def test_killed_workers_cause_no_wrong_response_and_leave_no_process(serve: Any,
         with ThreadPoolExecutor(4) as pool:
             tasks = [pool.submit(_infer_until, served, over, number) for number in range(4)]
             for _ in range(12):
-                living = served.wait(lambda: len(found := _workers(served)) == 3 and found, "three workers")
+                living = served.wait(
+                    lambda: len(found := _workers(served)) == 3 and found, "three workers"
+                )
                 victim = rng.choice(living)
                 victim.kill()
-                served.wait(lambda victim=victim: not victim.is_running(), "the killed worker is gone")
+                served.wait(
+                    lambda victim=victim: not victim.is_running(), "the killed worker is gone"
+                )
             over.set()
             counts = [task.result(TIMEOUT_S) for task in tasks]
         right, wrong, failed = (sum(column) for column in zip(*counts, strict=True))
@@ -149,7 +176,10 @@ def _doubles(served: ServerProcess, values: np.ndarray) -> bool:
     """Return whether clients of both protocols get correct responses."""
     try:
         with clients(served) as both:
-            return all(np.array_equal(infer(module, client, values), values * 2) for module, client in both.items())
+            return all(
+                np.array_equal(infer(module, client, values), values * 2)
+                for module, client in both.items()
+            )
     except (InferenceServerException, ConnectionError, HTTPConnectionClosed):
         return False
 

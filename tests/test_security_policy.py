@@ -34,7 +34,9 @@ def fields(kind: Any) -> dict[str, Any]:
 
 
 def options(section_name: str, plugin: str) -> type[Options]:
-    kind: type[Options] = make_plugin_manager().get(KINDS[section_name], plugin, "plugin").load().Options
+    kind: type[Options] = (
+        make_plugin_manager().get(KINDS[section_name], plugin, "plugin").load().Options
+    )
     return kind
 
 
@@ -46,7 +48,9 @@ def exists(option: str) -> bool:
     elif rest or first in fields(ServerConfig):
         kind, rest = ServerConfig, [first, *rest]
     else:
-        return first in MODEL_FIELDS or any(first in fields(options("frontends", name)) for name in ("http", "grpc"))
+        return first in MODEL_FIELDS or any(
+            first in fields(options("frontends", name)) for name in ("http", "grpc")
+        )
     for name in rest:
         if name not in fields(kind):
             return False
@@ -56,7 +60,12 @@ def exists(option: str) -> bool:
 
 def named_options() -> list[str]:
     cells = [row[-1] for title in ("Defaults", "Limits") for row in rows(title)]
-    return [name for cell in cells for name in re.findall(r"`([\w.]+)(?:: \w+)?`", cell) if not name.isupper()]
+    return [
+        name
+        for cell in cells
+        for name in re.findall(r"`([\w.]+)(?:: \w+)?`", cell)
+        if not name.isupper()
+    ]
 
 
 @pytest.mark.parametrize("option", named_options())
@@ -91,7 +100,9 @@ def test_an_option_that_does_not_exist_is_found() -> None:
 def test_the_documented_limits_match_the_code(what: str, option: str, expected: str) -> None:
     [limit] = [row[1] for row in rows("Limits") if row[0].startswith(what)]
     assert expected in limit
-    section_name, plugin, name = option.split(".") if option.startswith("frontends") else ("", "", "threads")
+    section_name, plugin, name = (
+        option.split(".") if option.startswith("frontends") else ("", "", "threads")
+    )
     kind: Any = options(section_name, plugin) if plugin else fields(ServerConfig)["control"].type
     amount, _, unit = expected.replace(",", "").partition(" ")
     assert fields(kind)[name].default == int(amount) * {"KiB": 1 << 10, "MiB": 1 << 20}.get(unit, 1)
@@ -109,6 +120,8 @@ def test_the_documented_defaults_match_the_code() -> None:
 
 
 def test_the_tests_that_the_policy_names_exist() -> None:
-    named = re.findall(r"`([\w/.-]+)`", section("What the tests cover").partition("Dependencies")[0])
+    named = re.findall(
+        r"`([\w/.-]+)`", section("What the tests cover").partition("Dependencies")[0]
+    )
     assert len(named) > 10
     assert [name for name in named if not (ROOT / name).exists()] == []

@@ -45,16 +45,24 @@ def infer(served: ServerProcess, model: str, value: int, sequence: int | str, **
 def running(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     models = Models(tmp_path_factory.mktemp("faults") / "models")
     for number, strategy in enumerate(ONE_SLOT):
-        config = onnx_config(strategy, idle_us=IDLE_US).replace("max_batch_size: 4", "max_batch_size: 1")
+        config = onnx_config(strategy, idle_us=IDLE_US).replace(
+            "max_batch_size: 4", "max_batch_size: 1"
+        )
         models.repository.add(f"one_seat_{number}", config, {1: {"model.onnx": onnx_model()}})
-        patient = onnx_config(strategy, idle_us=3_600_000_000).replace("max_batch_size: 4", "max_batch_size: 1")
+        patient = onnx_config(strategy, idle_us=3_600_000_000).replace(
+            "max_batch_size: 4", "max_batch_size: 1"
+        )
         models.repository.add(f"patient_{number}", patient, {1: {"model.onnx": onnx_model()}})
     for strategy in STRATEGIES:
-        models.repository.add(f"mortal_{strategy}", python_config(strategy), {1: {"model.py": PYTHON}})
+        models.repository.add(
+            f"mortal_{strategy}", python_config(strategy), {1: {"model.py": PYTHON}}
+        )
         config = onnx_config(strategy, more=ISOLATED)
         models.repository.add(f"isolated_{strategy}", config, {1: {"model.onnx": onnx_model()}})
         for name in ("reloaded", "unloaded", "shared"):
-            models.repository.add(f"{name}_{strategy}", onnx_config(strategy), {1: {"model.onnx": onnx_model()}})
+            models.repository.add(
+                f"{name}_{strategy}", onnx_config(strategy), {1: {"model.onnx": onnx_model()}}
+            )
     crowded = onnx_config("oldest { max_candidate_sequences: 8 }", 2, idle_us=50_000)
     models.repository.add("crowded", crowded, {1: {"model.onnx": onnx_model()}})
     flags = ("--model-control-mode=explicit", "--load-model=*")
@@ -65,7 +73,9 @@ def running(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def disconnect_http(served: ServerProcess, model: str) -> None:
     """Start a sequence on a connection and close the connection."""
     sent = body(1, 1, start=True).encode()
-    head = f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(sent)}\r\n\r\n"
+    head = (
+        f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(sent)}\r\n\r\n"
+    )
     with socket.create_connection(("127.0.0.1", served.ports["http"]), TIMEOUT_S) as connection:
         connection.sendall(head.encode() + sent)
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
@@ -76,7 +86,9 @@ def cancel_stream(served: ServerProcess, model: str) -> None:
     responses: queue.SimpleQueue[Any] = queue.SimpleQueue()
     with tritonclient.grpc.InferenceServerClient(served.grpc) as client:
         client.start_stream(lambda result, error: responses.put((result, error)))
-        client.async_stream_infer(model, [value_input(tritonclient.grpc, 1)], sequence_id=1, sequence_start=True)
+        client.async_stream_infer(
+            model, [value_input(tritonclient.grpc, 1)], sequence_id=1, sequence_start=True
+        )
         assert responses.get(timeout=TIMEOUT_S)[1] is None
         client.stop_stream(cancel_requests=True)
 
@@ -111,7 +123,10 @@ def test_implicit_states_survive_a_killed_worker(running: ServerProcess, strateg
     before = isolated_workers(running)
     for process in before:
         os.kill(process, signal.SIGKILL)
-    running.wait(lambda: len(isolated_workers(running) - before) == len(before) > 0, "other workers are there")
+    running.wait(
+        lambda: len(isolated_workers(running) - before) == len(before) > 0,
+        "other workers are there",
+    )
     assert infer(running, model, 1, 1, end=True) == 5 * FACTOR + 1
 
 
@@ -132,7 +147,8 @@ def test_live_sequences_end_with_a_reload(running: ServerProcess, strategy: str)
     config = json.loads(running.request(f"/v2/models/{model}/config").body)
     config["sequence_batching"]["max_sequence_idle_microseconds"] += 1
     response = running.request(
-        f"/v2/repository/models/{model}/load", json.dumps({"parameters": {"config": json.dumps(config)}})
+        f"/v2/repository/models/{model}/load",
+        json.dumps({"parameters": {"config": json.dumps(config)}}),
     )
     assert response.status == 200, response.body
     assert MISSING_START in infer(running, model, 1, 1)
@@ -140,7 +156,9 @@ def test_live_sequences_end_with_a_reload(running: ServerProcess, strategy: str)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_request_of_an_unloading_model_gets_one_response(running: ServerProcess, strategy: str) -> None:
+def test_every_request_of_an_unloading_model_gets_one_response(
+    running: ServerProcess, strategy: str
+) -> None:
     """Requests that arrived in time are served in order; later ones are refused."""
     model, responses = f"unloaded_{strategy}", queue.SimpleQueue[Any]()
     with tritonclient.grpc.InferenceServerClient(running.grpc) as client:
@@ -148,7 +166,9 @@ def test_every_request_of_an_unloading_model_gets_one_response(running: ServerPr
         for number in range(200):
             start, last = number == 0, number == 199
             inputs = [value_input(tritonclient.grpc, 1)]
-            client.async_stream_infer(model, inputs, sequence_id=1, sequence_start=start, sequence_end=last)
+            client.async_stream_infer(
+                model, inputs, sequence_id=1, sequence_start=start, sequence_end=last
+            )
             if number == 100:
                 assert running.request(f"/v2/repository/models/{model}/unload", "{}").status == 200
         found = [responses.get(timeout=TIMEOUT_S) for _ in range(200)]
@@ -156,7 +176,9 @@ def test_every_request_of_an_unloading_model_gets_one_response(running: ServerPr
     served = [int(result.as_numpy("OUT")[0, 0]) for result, error in found if error is None]
     assert served == fold_of_ones(len(served))
     texts = {error.message() for _, error in found if error is not None}
-    assert all("Request for unknown model" in text or MISSING_START in text for text in texts), texts
+    assert all("Request for unknown model" in text or MISSING_START in text for text in texts), (
+        texts
+    )
     assert responses.empty()
 
 
@@ -167,7 +189,9 @@ def test_queued_sequences_of_an_unloading_model_do_not_wait_for_unfinishable_one
     model = f"patient_{number}"
     with ThreadPoolExecutor(5) as pool:
         assert infer(running, model, 1, 1, start=True) == 1
-        others = [pool.submit(infer, running, model, each, each, start=True) for each in range(2, 7)]
+        others = [
+            pool.submit(infer, running, model, each, each, start=True) for each in range(2, 7)
+        ]
         running.wait(lambda: waiting(running, model) == 5, "all others wait")
         assert running.request(f"/v2/repository/models/{model}/unload", "{}").status == 200
         assert [each.result(TIMEOUT_S) for each in others] == [2, 3, 4, 5, 6]
@@ -195,9 +219,14 @@ def test_two_clients_with_one_id_are_one_sequence(running: ServerProcess, strate
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_concurrent_clients_with_one_id_all_get_responses(running: ServerProcess, strategy: str) -> None:
+def test_concurrent_clients_with_one_id_all_get_responses(
+    running: ServerProcess, strategy: str
+) -> None:
     def send_values(value: int) -> list[Any]:
-        return [infer(running, f"shared_{strategy}", value, 8, start=number % 3 == 0) for number in range(30)]
+        return [
+            infer(running, f"shared_{strategy}", value, 8, start=number % 3 == 0)
+            for number in range(30)
+        ]
 
     with ThreadPoolExecutor(4) as pool:
         responses = [response for found in pool.map(send_values, range(1, 5)) for response in found]
@@ -208,7 +237,8 @@ def test_concurrent_clients_with_one_id_all_get_responses(running: ServerProcess
 def test_unfinished_sequences_are_released_when_idle(running: ServerProcess) -> None:
     with ThreadPoolExecutor(32) as pool:
         started = pool.map(
-            lambda number: infer(running, "crowded", number, f"flood {number}", start=True), range(1, 401)
+            lambda number: infer(running, "crowded", number, f"flood {number}", start=True),
+            range(1, 401),
         )
         assert list(started) == list(range(1, 401))
     assert infer(running, "crowded", 3, "after it", start=True, end=True) == 3
@@ -217,7 +247,10 @@ def test_unfinished_sequences_are_released_when_idle(running: ServerProcess) -> 
 @pytest.fixture(scope="module")
 def slow(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CancellationServer]:
     """Models that run a request until its file exists; one slot each."""
-    models, folder = Models(tmp_path_factory.mktemp("slow") / "models"), tmp_path_factory.mktemp("progress")
+    models, folder = (
+        Models(tmp_path_factory.mktemp("slow") / "models"),
+        tmp_path_factory.mktemp("progress"),
+    )
     for strategy in STRATEGIES:
         batching = f"sequence_batching {{ {ONE_SLOT[strategy == 'oldest']} max_sequence_idle_microseconds: 60000000 }}"
         add_model(models, f"slow_{strategy}", folder, more=batching)
@@ -227,11 +260,17 @@ def slow(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Can
 
 
 def in_sequence(name: str, sequence: int, **flags: bool) -> dict[str, Any]:
-    return {"name": name, "sequence_id": sequence, **{f"sequence_{flag}": value for flag, value in flags.items()}}
+    return {
+        "name": name,
+        "sequence_id": sequence,
+        **{f"sequence_{flag}": value for flag, value in flags.items()},
+    }
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_cancelling_in_mid_sequence_releases_the_slot(slow: CancellationServer, strategy: str) -> None:
+def test_cancelling_in_mid_sequence_releases_the_slot(
+    slow: CancellationServer, strategy: str
+) -> None:
     model, names = f"slow_{strategy}", [f"{letter} {strategy}" for letter in "abc"]
     first = slow.infer(model, **in_sequence(names[0], 1, start=True))
     slow.wait_for_event(f"begin {names[0]}")
@@ -244,10 +283,14 @@ def test_cancelling_in_mid_sequence_releases_the_slot(slow: CancellationServer, 
     first.result()
     slow.finish(names[2])
     other.result()  # although the first sequence had no END and would be idle for a minute
-    assert slow.events(*names) == [f"{what} {names[at]}" for at in (0, 2) for what in ("begin", "done")]
+    assert slow.events(*names) == [
+        f"{what} {names[at]}" for at in (0, 2) for what in ("begin", "done")
+    ]
 
 
-def test_live_sequences_finish_while_the_server_drains(serve: Serve, models: Models, tmp_path: Path) -> None:
+def test_live_sequences_finish_while_the_server_drains(
+    serve: Serve, models: Models, tmp_path: Path
+) -> None:
     """Running and queued requests are served; new sequences are refused."""
     batching = "sequence_batching { max_sequence_idle_microseconds: 60000000 }"
     add_model(models, "slow", tmp_path, more=batching)

@@ -29,14 +29,18 @@ def stateful(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Any:
             config = python_config(strategy, count)
             models.repository.add(f"python_{strategy}_{count}", config, {1: {"model.py": PYTHON}})
             config = onnx_config(strategy, count)
-            models.repository.add(f"onnx_{strategy}_{count}", config, {1: {"model.onnx": onnx_model()}})
+            models.repository.add(
+                f"onnx_{strategy}_{count}", config, {1: {"model.onnx": onnx_model()}}
+            )
     with serve(f"--model-repository={models.path}") as served:
         yield served
 
 
 @pytest.mark.parametrize("backend", ["python", "onnx"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_interleaved_sequences_match_a_plain_accumulator(stateful: ServerProcess, strategy: str, backend: str) -> None:
+def test_interleaved_sequences_match_a_plain_accumulator(
+    stateful: ServerProcess, strategy: str, backend: str
+) -> None:
     print(f"TRITONPY_SEED={SEED} TRITONPY_SEQUENCES={SEQUENCES}")
     random = Random(f"{SEED} {strategy} {backend}")
     names = [f"{backend}_{strategy}_{count}" for count in COUNTS]

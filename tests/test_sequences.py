@@ -76,7 +76,9 @@ MODELS = {
 
 def write(models: Any, name: str, gate: Path, **settings: Any) -> None:
     settings = {"batch": 4, "count": 2, "idle_us": 30_000_000, "ids": "UINT64", **settings}
-    models.repository.add(name, CONFIG.format(**settings), {1: {"model.py": f"GATE = {str(gate)!r}\n{MODEL}"}})
+    models.repository.add(
+        name, CONFIG.format(**settings), {1: {"model.py": f"GATE = {str(gate)!r}\n{MODEL}"}}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +112,15 @@ class Stream:
         self._client = tritonclient.grpc.InferenceServerClient(url)
         self._client.start_stream(lambda result, error: self._arrived.put((result, error)))
 
-    def send(self, model: str, sequence: Any, number: int, start: bool = False, end: bool = False, **more: Any) -> None:
+    def send(
+        self,
+        model: str,
+        sequence: Any,
+        number: int,
+        start: bool = False,
+        end: bool = False,
+        **more: Any,
+    ) -> None:
         self._client.async_stream_infer(
             model,
             [value(tritonclient.grpc, number)],
@@ -145,7 +155,13 @@ def stream(sequences: Any) -> Iterator[Stream]:
 
 
 def infer_step(
-    module: Any, client: Any, model: str, sequence: Any, number: int, start: bool = False, end: bool = False
+    module: Any,
+    client: Any,
+    model: str,
+    sequence: Any,
+    number: int,
+    start: bool = False,
+    end: bool = False,
 ) -> Any:
     given = {"sequence_id": sequence, "sequence_start": start, "sequence_end": end}
     return client.infer(model, [value(module, number)], **given).as_numpy("OUT").ravel().tolist()
@@ -153,14 +169,17 @@ def infer_step(
 
 @pytest.mark.parametrize("model", ["direct", "oldest", "direct_named", "oldest_named"])
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_sequences_of_different_clients_are_independent(sequences: Any, protocol: str, model: str) -> None:
+def test_sequences_of_different_clients_are_independent(
+    sequences: Any, protocol: str, model: str
+) -> None:
     module = getattr(tritonclient, protocol)
     found: dict[Any, list[Any]] = {}
 
     def run_sequence(sequence: Any) -> None:
         with module.InferenceServerClient(getattr(sequences, protocol)) as client:
             found[sequence] = [
-                infer_step(module, client, model, sequence, step, step == 1, step == 6) for step in range(1, 7)
+                infer_step(module, client, model, sequence, step, step == 1, step == 6)
+                for step in range(1, 7)
             ]
 
     names = [f"{protocol} sequence {i}" if model.endswith("named") else 1000 + i for i in range(12)]
@@ -186,7 +205,9 @@ def test_a_stream_may_send_all_requests_at_once(stream: Stream, model: str) -> N
         assert name is not None, response
         sums.setdefault(name.partition(":")[0], []).append(response[0])
     triangle = [step * (step + 1) // 2 for step in range(1, length + 1)]
-    assert sums == {str(sequence): [sequence * each for each in triangle] for sequence in range(1, count + 1)}
+    assert sums == {
+        str(sequence): [sequence * each for each in triangle] for sequence in range(1, count + 1)
+    }
 
 
 def test_an_abandoned_sequence_releases_its_slot(sequences: Any, stream: Stream) -> None:
@@ -199,7 +220,9 @@ def test_an_abandoned_sequence_releases_its_slot(sequences: Any, stream: Stream)
 
 
 @pytest.mark.parametrize("model", ["one", "hasty"])
-def test_a_disconnect_cancels_queued_requests(sequences: Any, stream: Stream, gate: Path, model: str) -> None:
+def test_a_disconnect_cancels_queued_requests(
+    sequences: Any, stream: Stream, gate: Path, model: str
+) -> None:
     entered = gate.with_name("open.entered")
     entered.unlink(missing_ok=True)
     gone = Stream(sequences.grpc)
@@ -210,7 +233,9 @@ def test_a_disconnect_cancels_queued_requests(sequences: Any, stream: Stream, ga
     stream.send(model, 2, 7, start=True, end=True)
     sequences.wait(lambda: waiting(sequences, model) == 3, "all others wait")
     gone.close()
-    sequences.wait(lambda: waiting(sequences, model) == 1, "those of the lost client do not wait any more")
+    sequences.wait(
+        lambda: waiting(sequences, model) == 1, "those of the lost client do not wait any more"
+    )
     gate.touch()
     try:
         assert stream.responses(1) == [("2: 7", [7, 0, 1])]
@@ -226,12 +251,16 @@ def test_a_disconnect_cancels_queued_requests(sequences: Any, stream: Stream, ga
 def own(serve: Any, models: Any, tmp_path: Path) -> Iterator[Any]:
     write(models, "direct", tmp_path / "gate", **MODELS["direct"])
     write(models, "oldest", tmp_path / "gate", **MODELS["oldest"])
-    with serve(f"--model-repository={models.path}", "--model-control-mode=explicit", "--load-model=*") as served:
+    with serve(
+        f"--model-repository={models.path}", "--model-control-mode=explicit", "--load-model=*"
+    ) as served:
         yield served
 
 
 @pytest.mark.parametrize("model", ["direct", "oldest"])
-def test_a_draining_server_finishes_its_sequences_and_starts_no_new_ones(own: Any, model: str) -> None:
+def test_a_draining_server_finishes_its_sequences_and_starts_no_new_ones(
+    own: Any, model: str
+) -> None:
     stream = Stream(own.grpc)
     stream.send(model, 1, 1, start=True)
     assert stream.responses(1)[0][1][0] == 1
@@ -256,7 +285,9 @@ def test_a_draining_server_finishes_its_sequences_and_starts_no_new_ones(own: An
 
 
 @pytest.mark.parametrize("model", ["direct", "oldest"])
-def test_an_unloading_model_finishes_its_requests_and_accepts_no_more(own: Any, tmp_path: Path, model: str) -> None:
+def test_an_unloading_model_finishes_its_requests_and_accepts_no_more(
+    own: Any, tmp_path: Path, model: str
+) -> None:
     stream = Stream(own.grpc)
     stream.send(model, 1, -1, start=True)
     own.wait((tmp_path / "gate.entered").exists, "the first request is being executed")
@@ -286,4 +317,6 @@ def test_the_delay_scheduler_variable_holds_requests_until_enough_are_queued(
         opened.close()
         with tritonclient.http.InferenceServerClient(served.http) as client:
             (found,) = client.get_inference_statistics("direct")["model_stats"]
-    assert {entry["batch_size"]: entry["compute_infer"]["count"] for entry in found["batch_stats"]} == {2: 4}
+    assert {
+        entry["batch_size"]: entry["compute_infer"]["count"] for entry in found["batch_stats"]
+    } == {2: 4}

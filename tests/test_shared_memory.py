@@ -97,10 +97,14 @@ class Client:
         found = getattr(self._client, method)(*arguments, **named)
         return self._loop.run(found) if inspect.isawaitable(found) else found
 
-    def input(self, name: str, array: np.ndarray[Any, Any], datatype: str, region: str, offset: int = 0) -> Any:
+    def input(
+        self, name: str, array: np.ndarray[Any, Any], datatype: str, region: str, offset: int = 0
+    ) -> Any:
         given = self.protocol.InferInput(name, list(array.shape), datatype)
         given.set_shared_memory(
-            region, serialized_byte_size(wire_form(array)) if datatype == "BYTES" else array.nbytes, offset
+            region,
+            serialized_byte_size(wire_form(array)) if datatype == "BYTES" else array.nbytes,
+            offset,
         )
         return given
 
@@ -139,7 +143,10 @@ def status(client: Client, name: str = "") -> list[dict[str, Any]]:
     if isinstance(found, list):
         return found
     fields = ("name", "key", "offset", "byte_size")
-    return [{field: getattr(found.regions[key], field) for field in fields} for key in sorted(found.regions)]
+    return [
+        {field: getattr(found.regions[key], field) for field in fields}
+        for key in sorted(found.regions)
+    ]
 
 
 def shape_of(result: Any, name: str) -> list[int]:
@@ -147,16 +154,22 @@ def shape_of(result: Any, name: str) -> list[int]:
     return output["shape"] if isinstance(output, dict) else list(output.shape)
 
 
-def test_inputs_and_outputs_can_be_in_shared_memory(client: Client, region: Callable[..., Any]) -> None:
+def test_inputs_and_outputs_can_be_in_shared_memory(
+    client: Client, region: Callable[..., Any]
+) -> None:
     given, taken = region("given", 128), region("taken", 128)
     shared_memory.set_shared_memory_region(given, [LEFT, RIGHT])
-    inputs = [client.input("INPUT0", LEFT, "INT32", "given"), client.input("INPUT1", RIGHT, "INT32", "given", 64)]
+    inputs = [
+        client.input("INPUT0", LEFT, "INT32", "given"),
+        client.input("INPUT1", RIGHT, "INT32", "given", 64),
+    ]
     outputs = [client.output("OUTPUT0", "taken", 64), client.output("OUTPUT1", "taken", 64, 64)]
     result = client.call("infer", "add_sub", inputs, outputs=outputs)
     for name, offset, expected in (("OUTPUT0", 0, LEFT + RIGHT), ("OUTPUT1", 64, LEFT - RIGHT)):
         assert shape_of(result, name) == [1, 16]
         assert (
-            shared_memory.get_contents_as_numpy(taken, np.int32, [1, 16], offset=offset).tolist() == expected.tolist()
+            shared_memory.get_contents_as_numpy(taken, np.int32, [1, 16], offset=offset).tolist()
+            == expected.tolist()
         )
 
 
@@ -164,29 +177,47 @@ def test_one_request_mixes_regions_and_data(client: Client, region: Callable[...
     handle = region("mixed", 128)
     shared_memory.set_shared_memory_region(handle, [LEFT])
     near = client.protocol.InferInput("INPUT1", [1, 16], "INT32").set_data_from_numpy(RIGHT)
-    outputs = [client.output("OUTPUT0", "mixed", 64, 64), client.protocol.InferRequestedOutput("OUTPUT1")]
-    result = client.call("infer", "add_sub", [client.input("INPUT0", LEFT, "INT32", "mixed"), near], outputs=outputs)
+    outputs = [
+        client.output("OUTPUT0", "mixed", 64, 64),
+        client.protocol.InferRequestedOutput("OUTPUT1"),
+    ]
+    result = client.call(
+        "infer", "add_sub", [client.input("INPUT0", LEFT, "INT32", "mixed"), near], outputs=outputs
+    )
     assert (result.as_numpy("OUTPUT1") == LEFT - RIGHT).all()
-    assert (shared_memory.get_contents_as_numpy(handle, np.int32, [1, 16], offset=64) == LEFT + RIGHT).all()
+    assert (
+        shared_memory.get_contents_as_numpy(handle, np.int32, [1, 16], offset=64) == LEFT + RIGHT
+    ).all()
 
 
 def test_strings_use_the_wire_form(client: Client, region: Callable[..., Any]) -> None:
     handle = region("text", 4096)
     shared_memory.set_shared_memory_region(handle, [wire_form(TEXT)])
-    inputs, outputs = [client.input("IN", TEXT, "BYTES", "text")], [client.output("OUT", "text", 1000, 2048)]
+    inputs, outputs = (
+        [client.input("IN", TEXT, "BYTES", "text")],
+        [client.output("OUT", "text", 1000, 2048)],
+    )
     result = client.call("infer", "text", inputs, outputs=outputs)
     assert shape_of(result, "OUT") == [2, 2]
-    assert shared_memory.get_contents_as_numpy(handle, np.object_, [2, 2], offset=2048).tolist() == TEXT.tolist()
+    assert (
+        shared_memory.get_contents_as_numpy(handle, np.object_, [2, 2], offset=2048).tolist()
+        == TEXT.tolist()
+    )
     answered = client.call("infer", "text", inputs)
     assert answered.as_numpy("OUT").tolist() == TEXT.tolist()
 
 
 @pytest.mark.parametrize("model", ["large", "large_in_process", "large_python"])
-def test_large_tensors_reach_threads_and_processes(client: Client, region: Callable[..., Any], model: str) -> None:
+def test_large_tensors_reach_threads_and_processes(
+    client: Client, region: Callable[..., Any], model: str
+) -> None:
     handle = region("large", 2 * LARGE)
     array = np.random.default_rng(7).integers(0, 256, LARGE, np.uint8)
     shared_memory.set_shared_memory_region(handle, [array])
-    inputs, outputs = [client.input("IN", array, "UINT8", "large")], [client.output("OUT", "large", LARGE, LARGE)]
+    inputs, outputs = (
+        [client.input("IN", array, "UINT8", "large")],
+        [client.output("OUT", "large", LARGE, LARGE)],
+    )
     for _ in range(2):
         client.call("infer", model, inputs, outputs=outputs)
         copied = shared_memory.get_contents_as_numpy(handle, np.uint8, [LARGE], offset=LARGE)
@@ -223,8 +254,20 @@ def test_errors_are_tritons(client: Client, region: Callable[..., Any]) -> None:
             client.call(method, *arguments, **named)
         assert text in refusal.value.message()
 
-    refused("shared memory region 'r' already in manager", "register_system_shared_memory", "r", "/other", 64)
-    refused("Unable to open shared memory region: '/not-there'", "register_system_shared_memory", "s", "/not-there", 64)
+    refused(
+        "shared memory region 'r' already in manager",
+        "register_system_shared_memory",
+        "r",
+        "/other",
+        64,
+    )
+    refused(
+        "Unable to open shared memory region: '/not-there'",
+        "register_system_shared_memory",
+        "s",
+        "/not-there",
+        64,
+    )
     refused(
         "failed to register shared memory region 's': invalid args",
         "register_system_shared_memory",
@@ -232,12 +275,25 @@ def test_errors_are_tritons(client: Client, region: Callable[..., Any]) -> None:
         status(client)[0]["key"],
         65,
     )
-    refused("Unable to find system shared memory region: 'gone'", "get_system_shared_memory_status", "gone")
-    refused("is registered as system shared memory, not CUDA shared memory", "get_cuda_shared_memory_status", "r")
+    refused(
+        "Unable to find system shared memory region: 'gone'",
+        "get_system_shared_memory_status",
+        "gone",
+    )
+    refused(
+        "is registered as system shared memory, not CUDA shared memory",
+        "get_cuda_shared_memory_status",
+        "r",
+    )
     gone = client.input("INPUT0", LEFT, "INT32", "gone")
     refused("Unable to find shared memory region: 'gone'", "infer", "add_sub", [gone, other])
     beyond = client.input("INPUT0", LEFT, "INT32", "r", 4)
-    refused("Invalid offset + byte size for shared memory region: 'r'", "infer", "add_sub", [beyond, other])
+    refused(
+        "Invalid offset + byte size for shared memory region: 'r'",
+        "infer",
+        "add_sub",
+        [beyond, other],
+    )
     output = client.output("OUTPUT0", "r", 60)
     text = "shared memory size specified with the request for output 'OUTPUT0' (60 bytes) should be at least 64 bytes to hold the results"
     refused(text, "infer", "add_sub", [small, other], outputs=[output])
@@ -250,12 +306,17 @@ def test_an_unregistered_region_stays_while_a_request_uses_it(
     folder = np.zeros(1024, np.uint8)
     folder[: len(str(tmp_path))] = np.frombuffer(str(tmp_path).encode(), np.uint8)
     shared_memory.set_shared_memory_region(handle, [folder])
-    inputs, outputs = [client.input("IN", folder, "UINT8", "busy")], [client.output("OUT", "busy", 1024, 1024)]
+    inputs, outputs = (
+        [client.input("IN", folder, "UINT8", "busy")],
+        [client.output("OUT", "busy", 1024, 1024)],
+    )
     responses: list[Any] = []
     # The request has its own client, because this one continues meanwhile.
     second_client = Client(client.protocol.__name__.rpartition(".")[2], client.served)
     thread = threading.Thread(
-        target=lambda: responses.append(second_client.call("infer", "waiting", inputs, outputs=outputs))
+        target=lambda: responses.append(
+            second_client.call("infer", "waiting", inputs, outputs=outputs)
+        )
     )
     thread.start()
     client.served.wait((tmp_path / "arrived").exists, "the request arrives")
@@ -267,22 +328,32 @@ def test_an_unregistered_region_stays_while_a_request_uses_it(
     thread.join()
     second_client.close()
     assert shape_of(responses[0], "OUT") == [1024]
-    assert (shared_memory.get_contents_as_numpy(handle, np.uint8, [1024], offset=1024) == folder).all()
+    assert (
+        shared_memory.get_contents_as_numpy(handle, np.uint8, [1024], offset=1024) == folder
+    ).all()
     assert status(client) == []
 
 
-def test_a_truncated_region_is_an_error_and_the_server_survives(client: Client, region: Callable[..., Any]) -> None:
+def test_a_truncated_region_is_an_error_and_the_server_survives(
+    client: Client, region: Callable[..., Any]
+) -> None:
     region("cut", 1 << 20)
     os.truncate(f"/dev/shm{status(client)[0]['key']}", 4096)
     far = client.input("INPUT0", LEFT, "INT32", "cut", 8192)
     near = client.protocol.InferInput("INPUT1", [1, 16], "INT32").set_data_from_numpy(RIGHT)
     near_too = client.protocol.InferInput("INPUT0", [1, 16], "INT32").set_data_from_numpy(LEFT)
-    for inputs, outputs in (([far, near], None), ([near_too, near], [client.output("OUTPUT0", "cut", 64, 8192)])):
+    for inputs, outputs in (
+        ([far, near], None),
+        ([near_too, near], [client.output("OUTPUT0", "cut", 64, 8192)]),
+    ):
         with pytest.raises(
-            InferenceServerException, match=r"Invalid offset \+ byte size for shared memory region: 'cut'"
+            InferenceServerException,
+            match=r"Invalid offset \+ byte size for shared memory region: 'cut'",
         ):
             client.call("infer", "add_sub", inputs, outputs=outputs)
-    assert (client.call("infer", "add_sub", [near_too, near]).as_numpy("OUTPUT0") == LEFT + RIGHT).all()
+    assert (
+        client.call("infer", "add_sub", [near_too, near]).as_numpy("OUTPUT0") == LEFT + RIGHT
+    ).all()
 
 
 def test_client_shared_memory_is_off_by_default(client: Client, server: Any) -> None:
@@ -304,8 +375,12 @@ def test_client_shared_memory_is_off_by_default(client: Client, server: Any) -> 
 def test_the_example_of_the_page_works(sharing: Any) -> None:
     page = (Path(__file__).parent.parent / "docs" / "shared_memory.md").read_text(encoding="utf-8")
     code = page.split("```python\n")[1].split("```")[0]
-    code = code.replace("localhost:8000", sharing.http).replace("/my_tensors", f"/tritonpy-{secrets.token_hex(6)}")
-    example = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    code = code.replace("localhost:8000", sharing.http).replace(
+        "/my_tensors", f"/tritonpy-{secrets.token_hex(6)}"
+    )
+    example = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
     assert (example.stdout, example.returncode) == ("[[0. 1. 2. 3.]]\n", 0), example.stderr
 
 
@@ -314,7 +389,9 @@ def test_the_example_of_the_page_works(sharing: Any) -> None:
     reason="needs the real perf_analyzer: set TRITONPY_PERF_ANALYZER; `bash tests/conformance/oracle.sh DIR` makes DIR/bin/perf_analyzer",
 )
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_the_real_perf_analyzer_measures_with_shared_memory(sharing: Any, tmp_path: Path, protocol: str) -> None:
+def test_the_real_perf_analyzer_measures_with_shared_memory(
+    sharing: Any, tmp_path: Path, protocol: str
+) -> None:
     report = tmp_path / "report.csv"
     done = subprocess.run(
         [

@@ -39,10 +39,14 @@ class LiveRequest:
 
 
 @pytest.fixture
-def live(serve: Any, models: Any, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LiveRequest]:
+def live(
+    serve: Any, models: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[LiveRequest]:
     gate = tmp_path / "open"
     models.toy("gate", more=f'parameters {{ key: "gate" value {{ string_value: "{gate}" }} }}')
-    with serve(f"--model-repository={models.path}", f"--exit-timeout-secs={getattr(request, 'param', 30)}") as served:
+    with serve(
+        f"--model-repository={models.path}", f"--exit-timeout-secs={getattr(request, 'param', 30)}"
+    ) as served:
         busy = LiveRequest(served, gate)
         try:
             served.wait(gate.with_suffix(".entered").exists, "the request is being executed")
@@ -84,7 +88,9 @@ def test_a_signal_lets_live_requests_finish_and_refuses_new_connections(
     live.gate.touch()
     assert live.served.wait_until_exit() == 0
     live.thread.join()
-    assert [(response.status, response.json()["outputs"][0]["data"]) for response in live.responses] == [(200, [3.0])]
+    assert [
+        (response.status, response.json()["outputs"][0]["data"]) for response in live.responses
+    ] == [(200, [3.0])]
     assert "Traceback" not in live.served.log
 
 
@@ -98,7 +104,10 @@ def kept_connection(served: Any) -> http.client.HTTPConnection:
 def test_a_keep_alive_connection_is_served_until_it_closes(serve: Any, models: Any) -> None:
     models.example("add_sub")
     names = ("INPUT0", "INPUT1")
-    inputs = [{"name": name, "datatype": "INT32", "shape": [1, 16], "data": list(range(16))} for name in names]
+    inputs = [
+        {"name": name, "datatype": "INT32", "shape": [1, 16], "data": list(range(16))}
+        for name in names
+    ]
     body = json.dumps({"inputs": inputs})
     with (
         serve(f"--model-repository={models.path}") as served,
@@ -120,7 +129,9 @@ def test_a_keep_alive_connection_is_served_until_it_closes(serve: Any, models: A
         assert served.log.count("Timeout 30: ") == 1
 
 
-def test_an_idle_connection_closes_after_its_last_request(serve: Any, models: Any, tmp_path: Path) -> None:
+def test_an_idle_connection_closes_after_its_last_request(
+    serve: Any, models: Any, tmp_path: Path
+) -> None:
     models.example("add_sub")
     config = tmp_path / "server.yaml"
     config.write_text("frontends:\n  http: {drain_idle_s: 0.5}\n  grpc: {}\n  metrics: {}\n")
@@ -134,7 +145,9 @@ def test_an_idle_connection_closes_after_its_last_request(serve: Any, models: An
 
 # One fifth of the exit timeout remains for the rest, which must suffice on a busy machine.
 @pytest.mark.parametrize("live", [15], indirect=True)
-def test_keep_alive_and_grpc_connections_are_refused_after_the_drain_period(live: LiveRequest) -> None:
+def test_keep_alive_and_grpc_connections_are_refused_after_the_drain_period(
+    live: LiveRequest,
+) -> None:
     served = live.served
     with (
         contextlib.closing(kept_connection(served)) as connection,
@@ -179,7 +192,9 @@ def test_a_second_signal_ends_the_server_at_once(live: LiveRequest) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_idle_server_ends_well_and_frees_its_ports(serve: Any, models: Any, number: signal.Signals) -> None:
+def test_an_idle_server_ends_well_and_frees_its_ports(
+    serve: Any, models: Any, number: signal.Signals
+) -> None:
     models.example("add_sub")
     with serve(f"--model-repository={models.path}") as served:
         served.process.send_signal(number)
@@ -193,7 +208,10 @@ def test_open_streams_and_idle_connections_do_not_delay_shutdown(serve: Any, mod
     models.example("add_sub")
     with serve(f"--model-repository={models.path}") as served:
         connection = http.client.HTTPConnection("127.0.0.1", served.ports["http"], timeout=60)
-        with contextlib.closing(connection), tritonclient.grpc.InferenceServerClient(served.grpc) as client:
+        with (
+            contextlib.closing(connection),
+            tritonclient.grpc.InferenceServerClient(served.grpc) as client,
+        ):
             connection.connect()
             client.start_stream(lambda result, error: None)
             assert client.is_server_live()

@@ -26,7 +26,9 @@ from tritonclient.utils import InferenceServerException
 
 from tests.conftest import TIMEOUT_S, ServerProcess, tensors_text
 
-ADDRESS = re.compile(r"http on (?:127\.0\.0\.1|localhost):(\d+), grpc on (?:127\.0\.0\.1|localhost):(\d+)")
+ADDRESS = re.compile(
+    r"http on (?:127\.0\.0\.1|localhost):(\d+), grpc on (?:127\.0\.0\.1|localhost):(\d+)"
+)
 LARGE = 40 * 1024 * 1024  # bytes of a tensor, more than every window
 
 
@@ -39,14 +41,18 @@ def port_of(served: ServerProcess) -> int:
 
 
 @pytest.fixture(scope="module")
-def single(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProcess, int]]:
+def single(
+    serve: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[ServerProcess, int]]:
     from tests.conftest import Models
 
     models = Models(tmp_path_factory.mktemp("single") / "models")
     models.example("add_sub")
     models.identity("large", "FP32", ["rows", "columns"], tensors_text("FP32", "-1, -1"))
     models.toy("repeat", "INT32", "model_transaction_policy { decoupled: true }")
-    with serve(f"--model-repository={models.path}", "--single-port=0", "--metrics-port=0", ports=False) as served:
+    with serve(
+        f"--model-repository={models.path}", "--single-port=0", "--metrics-port=0", ports=False
+    ) as served:
         yield served, port_of(served)
 
 
@@ -54,14 +60,23 @@ def single(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
 def over_http2(port: int, **options: Any) -> Iterator[httpx.Client]:
     scheme = "https" if "verify" in options else "http"
     with httpx.Client(
-        base_url=f"{scheme}://localhost:{port}", http1="verify" in options, http2=True, timeout=TIMEOUT_S, **options
+        base_url=f"{scheme}://localhost:{port}",
+        http1="verify" in options,
+        http2=True,
+        timeout=TIMEOUT_S,
+        **options,
     ) as client:
         yield client
 
 
 def add_sub_body(value: int) -> dict[str, Any]:
     names = ("INPUT0", "INPUT1")
-    return {"inputs": [{"name": name, "datatype": "INT32", "shape": [1, 16], "data": [value] * 16} for name in names]}
+    return {
+        "inputs": [
+            {"name": name, "datatype": "INT32", "shape": [1, 16], "data": [value] * 16}
+            for name in names
+        ]
+    }
 
 
 def infer_over_grpc(client: Any, value: int) -> list[int]:
@@ -100,7 +115,9 @@ def test_management_requests_and_errors_are_the_same_over_both_versions_of_http(
     ]
     with httpx.Client(base_url=f"http://localhost:{port}") as http1, over_http2(port) as http2:
         for method, path, content in calls:
-            first, second = (client.request(method, path, content=content) for client in (http1, http2))
+            first, second = (
+                client.request(method, path, content=content) for client in (http1, http2)
+            )
             assert second.http_version == "HTTP/2"
             assert (second.status_code, second.text) == (first.status_code, first.text)
             assert second.headers.get("content-type") == first.headers.get("content-type")
@@ -108,12 +125,19 @@ def test_management_requests_and_errors_are_the_same_over_both_versions_of_http(
 
 
 @pytest.mark.parametrize("has_length", [True, False])
-def test_a_large_tensor_round_trips_over_http2(single: tuple[ServerProcess, int], has_length: bool) -> None:
+def test_a_large_tensor_round_trips_over_http2(
+    single: tuple[ServerProcess, int], has_length: bool
+) -> None:
     _, port = single
     data = np.arange(LARGE // 4, dtype=np.float32).tobytes()
     request = {
         "inputs": [
-            {"name": "IN", "datatype": "FP32", "shape": [1, LARGE // 4], "parameters": {"binary_data_size": LARGE}}
+            {
+                "name": "IN",
+                "datatype": "FP32",
+                "shape": [1, LARGE // 4],
+                "parameters": {"binary_data_size": LARGE},
+            }
         ],
         "parameters": {"binary_data_output": True},
     }
@@ -146,7 +170,9 @@ class RawHttp2:
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
-        config = h2.config.H2Configuration(validate_outbound_headers=False, normalize_outbound_headers=False)
+        config = h2.config.H2Configuration(
+            validate_outbound_headers=False, normalize_outbound_headers=False
+        )
         self.connection = h2.connection.H2Connection(config)
         self.connection.initiate_connection()
 
@@ -190,13 +216,22 @@ class RawHttp2:
 
 
 def test_many_streams_of_one_connection_are_independent(single: tuple[ServerProcess, int]) -> None:
-    head = [(":method", "POST"), (":scheme", "http"), (":path", "/v2/models/add_sub/infer"), (":authority", "host")]
+    head = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", "/v2/models/add_sub/infer"),
+        (":authority", "host"),
+    ]
     with contextlib.closing(RawHttp2(single[1])) as client:
-        values = {client.begin(head, json.dumps(add_sub_body(value)).encode()): value for value in range(100)}
+        values = {
+            client.begin(head, json.dumps(add_sub_body(value)).encode()): value
+            for value in range(100)
+        }
         found = client.responses(len(values))
-    assert {stream: (status, json.loads(body)["outputs"][0]["data"]) for stream, (status, body) in found.items()} == {
-        stream: (200, [2 * value] * 16) for stream, value in values.items()
-    }
+    assert {
+        stream: (status, json.loads(body)["outputs"][0]["data"])
+        for stream, (status, body) in found.items()
+    } == {stream: (200, [2 * value] * 16) for stream, value in values.items()}
 
 
 @pytest.mark.parametrize(
@@ -213,9 +248,19 @@ def test_pseudo_headers_cannot_smuggle_a_second_request(
     single: tuple[ServerProcess, int], method: str, path: str, authority: str
 ) -> None:
     with contextlib.closing(RawHttp2(single[1])) as client:
-        headers = [(":method", method), (":scheme", "http"), (":path", path), (":authority", authority)]
+        headers = [
+            (":method", method),
+            (":scheme", "http"),
+            (":path", path),
+            (":authority", authority),
+        ]
         assert client.request(headers) == 400
-        good = [(":method", "GET"), (":scheme", "http"), (":path", "/v2/health/live"), (":authority", "host")]
+        good = [
+            (":method", "GET"),
+            (":scheme", "http"),
+            (":path", "/v2/health/live"),
+            (":authority", "host"),
+        ]
         assert client.request(good) == 200
 
 
@@ -270,7 +315,9 @@ def test_access_rules_hold_for_each_protocol(serve: Any, models: Any) -> None:
         port = port_of(served)
         with over_http2(port) as client:
             assert client.post("/v2/models/add_sub/infer", json=add_sub_body(1)).status_code == 403
-            allowed = client.post("/v2/models/add_sub/infer", json=add_sub_body(1), headers={"secret": "key"})
+            allowed = client.post(
+                "/v2/models/add_sub/infer", json=add_sub_body(1), headers={"secret": "key"}
+            )
             assert allowed.status_code == 200
         with (
             tritonclient.grpc.InferenceServerClient(f"localhost:{port}") as grpc_client,
@@ -279,7 +326,9 @@ def test_access_rules_hold_for_each_protocol(serve: Any, models: Any) -> None:
             infer_over_grpc(grpc_client, 1)
 
 
-def test_the_limits_of_each_frontend_hold_for_its_connections(serve: Any, models: Any, tmp_path: Path) -> None:
+def test_the_limits_of_each_frontend_hold_for_its_connections(
+    serve: Any, models: Any, tmp_path: Path
+) -> None:
     models.example("add_sub")
     config = tmp_path / "server.yaml"
     config.write_text(
@@ -334,7 +383,9 @@ def test_with_tls_the_offered_protocol_chooses_the_frontend(
             response = client.post("/v2/models/add_sub/infer", json=add_sub_body(5))
             assert (response.http_version, response.status_code) == ("HTTP/2", 200)
         root = str(tmp_path / "root.pem")
-        with tritonclient.grpc.InferenceServerClient(f"localhost:{port}", ssl=True, root_certificates=root) as client:
+        with tritonclient.grpc.InferenceServerClient(
+            f"localhost:{port}", ssl=True, root_certificates=root
+        ) as client:
             assert infer_over_grpc(client, 2) == [4] * 16
 
 
@@ -365,16 +416,22 @@ def test_a_taken_port_is_named(serve: Any, models: Any) -> None:
 @pytest.mark.parametrize("flag", ["--frontend-processes=2", "--transport=grpcio"])
 def test_options_that_exclude_a_single_port_are_named(serve: Any, models: Any, flag: str) -> None:
     models.example("add_sub")
-    with serve(f"--model-repository={models.path}", "--single-port=0", flag, ports=False, until=None) as served:
+    with serve(
+        f"--model-repository={models.path}", "--single-port=0", flag, ports=False, until=None
+    ) as served:
         assert served.wait_until_exit() == 1
         assert "--single-port" in served.log
 
 
-def test_requests_in_flight_are_answered_when_the_server_drains(serve: Any, models: Any, tmp_path: Path) -> None:
+def test_requests_in_flight_are_answered_when_the_server_drains(
+    serve: Any, models: Any, tmp_path: Path
+) -> None:
     gate = tmp_path / "open"
     models.toy("gate", more=f'parameters {{ key: "gate" value {{ string_value: "{gate}" }} }}')
     body = {"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1, 1], "data": [3]}]}
-    with serve(f"--model-repository={models.path}", "--single-port=0", "--metrics-port=0", ports=False) as served:
+    with serve(
+        f"--model-repository={models.path}", "--single-port=0", "--metrics-port=0", ports=False
+    ) as served:
         port = port_of(served)
         answered: list[httpx.Response] = []
 

@@ -41,12 +41,18 @@ def tls_flags(pem, *protocols, mutual=False):
         yield f"--{protocol}-use-ssl{'-mutual' if mutual else ''}=true"
         yield from (
             f"--{protocol}-{name}={pem / file}"
-            for name, file in (("server-cert", "server.pem"), ("server-key", "server.key"), ("root-cert", "root.pem"))
+            for name, file in (
+                ("server-cert", "server.pem"),
+                ("server-key", "server.key"),
+                ("root-cert", "root.pem"),
+            )
         )
 
 
 def infer(client, module=tritonclient.grpc):
-    tensor = module.InferInput("IN", [2, 1], "FP32").set_data_from_numpy(np.array([[1], [2]], np.float32))
+    tensor = module.InferInput("IN", [2, 1], "FP32").set_data_from_numpy(
+        np.array([[1], [2]], np.float32)
+    )
     return client.infer("scalar", [tensor]).as_numpy("OUT").ravel().tolist()
 
 
@@ -66,7 +72,16 @@ with http.InferenceServerClient(address, ssl=True, ssl_options=options) as clien
 def http_client(served, pem, *pair):
     """Run the real HTTP client in a separate process, because it changes Python's sockets."""
     address = f"localhost:{served.ports['http']}"
-    command = [sys.executable, "-W", "ignore", "-c", HTTP_CLIENT, address, str(pem / "root.pem"), *map(str, pair)]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        HTTP_CLIENT,
+        address,
+        str(pem / "root.pem"),
+        *map(str, pair),
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 
@@ -88,7 +103,9 @@ def test_both_protocols_are_encrypted_for_the_real_clients(serve, scalar, pem, m
         files = {"root_certificates": str(pem / "root.pem")}
         if mutual:
             files |= {"certificate_chain": str(pair[0]), "private_key": str(pair[1])}
-        with tritonclient.grpc.InferenceServerClient(f"localhost:{served.ports['grpc']}", ssl=True, **files) as client:
+        with tritonclient.grpc.InferenceServerClient(
+            f"localhost:{served.ports['grpc']}", ssl=True, **files
+        ) as client:
             assert infer(client) == [1, 2]
         for name in ("server.key", "client.key"):
             assert (pem / name).read_text().splitlines()[1] not in served.log
@@ -100,9 +117,14 @@ def test_clients_without_a_certificate_are_refused_with_mutual_tls(serve, scalar
         credentials = grpc.ssl_channel_credentials((pem / "root.pem").read_bytes())
         with grpc.secure_channel(f"localhost:{served.ports['grpc']}", credentials) as channel:
             with pytest.raises(grpc.RpcError) as error:
-                channel.unary_unary("/inference.GRPCInferenceService/ServerLive")(b"", timeout=TIMEOUT_S)
+                channel.unary_unary("/inference.GRPCInferenceService/ServerLive")(
+                    b"", timeout=TIMEOUT_S
+                )
             assert error.value.code() is grpc.StatusCode.UNAVAILABLE
-        assert http_client(served, pem, pem / "client.pem", pem / "client.key").stdout == "[1.0, 2.0]\n"
+        assert (
+            http_client(served, pem, pem / "client.pem", pem / "client.key").stdout
+            == "[1.0, 2.0]\n"
+        )
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
@@ -115,7 +137,9 @@ def test_clients_without_a_certificate_are_refused_with_mutual_tls(serve, scalar
         ("server-key", "root.pem", "the file has no private key in PEM format"),
     ],
 )
-def test_a_wrong_file_stops_the_start_with_its_name_and_the_reason(serve, scalar, pem, protocol, flag, file, why):
+def test_a_wrong_file_stops_the_start_with_its_name_and_the_reason(
+    serve, scalar, pem, protocol, flag, file, why
+):
     flags = [one for one in tls_flags(pem, protocol) if f"-{flag}=" not in one]
     with serve(scalar, *flags, f"--{protocol}-{flag}={pem / file}", until=None) as served:
         assert served.wait_until_exit() == 1
@@ -144,15 +168,22 @@ def test_a_renewed_certificate_is_served_without_a_restart(serve, scalar, pem, t
 
     def serial(port):
         context.set_alpn_protocols(["h2", "http/1.1"])
-        with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as plain, context.wrap_socket(plain) as stream:
+        with (
+            socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as plain,
+            context.wrap_socket(plain) as stream,
+        ):
             return stream.getpeercert()["serialNumber"]
 
-    with serve(f"--config={tmp_path / 'server.yaml'}", scalar, "--metrics-port=0", ports=False) as served:
+    with serve(
+        f"--config={tmp_path / 'server.yaml'}", scalar, "--metrics-port=0", ports=False
+    ) as served:
         ports = [served.ports["http"], served.ports["grpc"]]
         before = {serial(port) for port in ports}
         for name in ("pem", "key"):
             shutil.copy(pem / f"client.{name}", tmp_path / f"server.{name}")
-        after = served.wait(lambda: {serial(port) for port in ports} - before, "the new one is served")
+        after = served.wait(
+            lambda: {serial(port) for port in ports} - before, "the new one is served"
+        )
         served.wait(lambda: {serial(port) for port in ports} == after, "on both ports")
         assert len(before) == len(after) == 1
 
@@ -163,7 +194,9 @@ def test_both_protocols_are_served_on_unix_sockets(serve, scalar, tmp_path):
     with serve(scalar, *flags, ports=False) as served:
         with tritonclient.grpc.InferenceServerClient(f"unix:{rpc}") as client:
             assert infer(client) == [1, 2]
-        assert b"200 OK" in raw_exchange(http, b"GET /v2/health/ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        assert b"200 OK" in raw_exchange(
+            http, b"GET /v2/health/ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+        )
         with serve(scalar, *flags, ports=False, until=None) as second:
             assert second.wait_until_exit() == 1
             assert f"cannot listen on unix:{http}: another server listens there" in second.log
@@ -216,9 +249,16 @@ def test_every_grpc_connection_flag_is_accepted(serve, scalar):
         "--grpc-infer-response-compression-level=high",
         "--http-thread-count=4",
     )
-    with serve(scalar, *flags, *more) as served, tritonclient.grpc.InferenceServerClient(served.grpc) as client:
+    with (
+        serve(scalar, *flags, *more) as served,
+        tritonclient.grpc.InferenceServerClient(served.grpc) as client,
+    ):
         assert infer(client) == [1, 2]
-        for name in ("grpc-infer-allocation-pool-size", "grpc-infer-thread-count", "http-thread-count"):
+        for name in (
+            "grpc-infer-allocation-pool-size",
+            "grpc-infer-thread-count",
+            "http-thread-count",
+        ):
             assert f"--{name} has no effect: " in served.log
 
 
@@ -230,18 +270,27 @@ def test_the_largest_input_bounds_json_and_not_binary_tensors(serve, scalar):
         response = served.request(INFER, padded)
         assert response.status == 400
         text = f"request JSON size of {len(padded)} bytes exceeds the maximum allowed input size of 1000 bytes."
-        assert response.json()["error"] == f"{text} Use --http-max-input-size to increase the limit."
+        assert (
+            response.json()["error"] == f"{text} Use --http-max-input-size to increase the limit."
+        )
         response = served.request("/v2/repository/index", padded)
         assert text in response.json()["error"]
         binary = json.dumps(
             {
                 "inputs": [
-                    {"name": "IN", "datatype": "FP32", "shape": [500, 1], "parameters": {"binary_data_size": 2000}}
+                    {
+                        "name": "IN",
+                        "datatype": "FP32",
+                        "shape": [500, 1],
+                        "parameters": {"binary_data_size": 2000},
+                    }
                 ]
             }
         )
         response = served.request(
-            INFER, binary.encode() + bytes(2000), {"Inference-Header-Content-Length": str(len(binary))}
+            INFER,
+            binary.encode() + bytes(2000),
+            {"Inference-Header-Content-Length": str(len(binary))},
         )
         assert (
             "batch-size must be <= 8" in response.json()["error"]
@@ -249,12 +298,24 @@ def test_the_largest_input_bounds_json_and_not_binary_tensors(serve, scalar):
 
 
 def test_slow_and_oversized_requests_are_dropped_and_others_are_served(serve, scalar, tmp_path):
-    limits = {"port": 0, "head_timeout_s": 4, "body_timeout_s": 4, "max_head_size": 4096, "max_connections": 40}
-    (tmp_path / "server.yaml").write_text(json.dumps({"frontends": {"http": limits, "grpc": {"port": 0}}}))
-    with serve(f"--config={tmp_path / 'server.yaml'}", scalar, "--metrics-port=0", ports=False) as served:
+    limits = {
+        "port": 0,
+        "head_timeout_s": 4,
+        "body_timeout_s": 4,
+        "max_head_size": 4096,
+        "max_connections": 40,
+    }
+    (tmp_path / "server.yaml").write_text(
+        json.dumps({"frontends": {"http": limits, "grpc": {"port": 0}}})
+    )
+    with serve(
+        f"--config={tmp_path / 'server.yaml'}", scalar, "--metrics-port=0", ports=False
+    ) as served:
         with contextlib.ExitStack() as stack:
             slow = [
-                stack.enter_context(socket.create_connection(("127.0.0.1", served.ports["http"]), TIMEOUT_S))
+                stack.enter_context(
+                    socket.create_connection(("127.0.0.1", served.ports["http"]), TIMEOUT_S)
+                )
                 for _ in range(30)
             ]
             for number, stream in enumerate(slow):
@@ -267,5 +328,7 @@ def test_slow_and_oversized_requests_are_dropped_and_others_are_served(serve, sc
             for stream in slow:
                 assert b" 408 " in stream.recv(1000)
         assert b" 431 " in served.exchange(b"GET /v2 HTTP/1.1\r\nname: " + b"a" * 5000, last=False)
-        served.wait_until_logged("refused a request from 127.0.0.1:[0-9]+: The request took too long to arrive")
+        served.wait_until_logged(
+            "refused a request from 127.0.0.1:[0-9]+: The request took too long to arrive"
+        )
         assert served.request("/v2/health/ready").status == 200

@@ -19,7 +19,10 @@ from tests import uneven_models as shapes
 from tests.conftest import Models, Serve, ServerProcess
 
 HELD = 4
-PLACES = {"thread": "", "process": 'parameters { key: "isolation" value { string_value: "process" } }'}
+PLACES = {
+    "thread": "",
+    "process": 'parameters { key: "isolation" value { string_value: "process" } }',
+}
 RANKS = {"BATCH_ITEM_SHAPE": 2}
 KINDS = (
     "BATCH_ELEMENT_COUNT", "BATCH_ACCUMULATED_ELEMENT_COUNT", "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO",
@@ -40,7 +43,11 @@ def all_models() -> Iterator[tuple[str, bytes | None, str]]:
     for place, more in PLACES.items():
         yield f"scattered_{place}", shapes.doubled_flat(), shapes.DOUBLED_FLAT + more
         for kind in KINDS:
-            yield f"{kind.lower()}_{place}", shapes.batch_seen(RANKS.get(kind, 1)), shapes.batch_seen_config(kind, more)
+            yield (
+                f"{kind.lower()}_{place}",
+                shapes.batch_seen(RANKS.get(kind, 1)),
+                shapes.batch_seen_config(kind, more),
+            )
         yield f"maybe_{place}", None, shapes.MAYBE + more
         yield f"shaped_{place}", None, shapes.SHAPED + more
     for name, (given, inside, dims) in RESHAPES.items():
@@ -54,7 +61,9 @@ def held(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
     """A server with one copy of each model for every protocol."""
     models = Models(tmp_path_factory.mktemp("uneven") / "models")
     for (name, file, config), protocol in itertools.product(all_models(), PROTOCOLS):
-        models.repository.add(f"{name}_{protocol}", config, {1: {} if file is None else {"model.onnx": file}})
+        models.repository.add(
+            f"{name}_{protocol}", config, {1: {} if file is None else {"model.onnx": file}}
+        )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITONSERVER_DELAY_SCHEDULER", str(HELD))
         with serve(f"--model-repository={models.path}") as served:
@@ -74,7 +83,10 @@ def infer(held: ServerProcess, protocol: str) -> Iterator[Client]:
     with module.InferenceServerClient(getattr(held, protocol), **more) as client:
 
         def infer(model: str, arrays: Arrays) -> Arrays:
-            inputs = [module.InferInput(name, array.shape, _datatype(array)) for name, array in arrays.items()]
+            inputs = [
+                module.InferInput(name, array.shape, _datatype(array))
+                for name, array in arrays.items()
+            ]
             for each, array in zip(inputs, arrays.values(), strict=True):
                 each.set_data_from_numpy(array)
             answer = client.infer(f"{model}_{protocol}", inputs)
@@ -157,7 +169,9 @@ def test_outputs_of_ragged_batches_have_the_shapes_of_the_inputs(
     assert executions(held, f"scattered_{place}_{protocol}") == 1
 
 
-def test_only_requests_of_one_shape_share_a_batch(held: ServerProcess, infer: Client, protocol: str) -> None:
+def test_only_requests_of_one_shape_share_a_batch(
+    held: ServerProcess, infer: Client, protocol: str
+) -> None:
     requests = [filled(1, 2), filled(1, 3), filled(2, 2), filled(1, 3)]
     responses = together(infer, "variable", [{"IN": array} for array in requests])
     for array, answer in zip(requests, responses, strict=True):
@@ -166,9 +180,13 @@ def test_only_requests_of_one_shape_share_a_batch(held: ServerProcess, infer: Cl
 
 
 @pytest.mark.parametrize("shape", RESHAPES)
-def test_clients_and_model_see_different_shapes(held: ServerProcess, infer: Client, protocol: str, shape: str) -> None:
+def test_clients_and_model_see_different_shapes(
+    held: ServerProcess, infer: Client, protocol: str, shape: str
+) -> None:
     sizes = {"scalar": (1,), "flat": (2, 2), "variable": (3, 2)}[shape]
-    requests = [np.random.default_rng(row).random((1 + row % 2, *sizes), np.float32) for row in range(HELD)]
+    requests = [
+        np.random.default_rng(row).random((1 + row % 2, *sizes), np.float32) for row in range(HELD)
+    ]
     responses = together(infer, f"reshaped_{shape}", [{"IN": array} for array in requests])
     for array, answer in zip(requests, responses, strict=True):
         assert answer["OUT"].tolist() == array.tolist()
@@ -203,8 +221,15 @@ def test_only_requests_with_equal_shape_tensors_share_a_batch(
         for rows, size in ((1, 10), (2, 10), (1, 20), (2, 20))
     ]
     responses = together(infer, f"shaped_{place}", requests)
-    assert [answer["SUM"].ravel().tolist() for answer in responses] == [[11], [12, 12], [21], [22, 22]]
-    assert {bytes(text).decode().partition(" in ")[0] for answer in responses for text in answer["SEEN"].ravel()} == {
-        "A B"
-    }
+    assert [answer["SUM"].ravel().tolist() for answer in responses] == [
+        [11],
+        [12, 12],
+        [21],
+        [22, 22],
+    ]
+    assert {
+        bytes(text).decode().partition(" in ")[0]
+        for answer in responses
+        for text in answer["SEEN"].ravel()
+    } == {"A B"}
     assert 2 <= executions(held, f"shaped_{place}_{protocol}") <= HELD

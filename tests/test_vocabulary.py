@@ -15,15 +15,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VOCABULARY = tomllib.loads((ROOT / "tests" / "vocabulary.toml").read_text(encoding="utf-8"))
 FORBIDDEN = frozenset(word + ending for word in VOCABULARY["words"] for ending in ("", "s"))
-PHRASES = re.compile(r"\b(" + "|".join(map(re.escape, VOCABULARY["phrases"])) + r")\b", re.IGNORECASE)
+PHRASES = re.compile(
+    r"\b(" + "|".join(map(re.escape, VOCABULARY["phrases"])) + r")\b", re.IGNORECASE
+)
 EXCEPTIONS: dict[str, str] = VOCABULARY["exceptions"]
 HISTORY = {"CHANGELOG.md"}  # names what was renamed
 ITSELF = {"tests/test_vocabulary.py", "tests/vocabulary.toml"}
 
 
 def tracked(*endings: str) -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    names = [name for name in listed.split("\0") if name.endswith(endings) and name not in ITSELF | HISTORY]
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    names = [
+        name
+        for name in listed.split("\0")
+        if name.endswith(endings) and name not in ITSELF | HISTORY
+    ]
     return [path for name in names if (path := ROOT / name).is_file() and "_pb2" not in name]
 
 
@@ -51,10 +59,15 @@ def prose_of(path: Path) -> list[tuple[int, str]]:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         return list(enumerate(text.splitlines(), 1))
-    found = [(token.start[0], token.string) for token in tokens(path) if token.type == tokenize.COMMENT]
+    found = [
+        (token.start[0], token.string) for token in tokens(path) if token.type == tokenize.COMMENT
+    ]
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, documented) and (docstring := ast.get_docstring(node, clean=False)) is not None:
+        if (
+            isinstance(node, documented)
+            and (docstring := ast.get_docstring(node, clean=False)) is not None
+        ):
             start = node.body[0].lineno
             found += [(start + offset, line) for offset, line in enumerate(docstring.splitlines())]
     return found
@@ -77,7 +90,9 @@ def test_identifiers_contain_no_forbidden_word() -> None:
 
 def test_file_and_folder_names_contain_no_forbidden_word() -> None:
     names = {part for path in tracked("") for part in path.relative_to(ROOT).parts}
-    assert sorted(name for name in names if FORBIDDEN & parts(name) and name not in EXCEPTIONS) == []
+    assert (
+        sorted(name for name in names if FORBIDDEN & parts(name) and name not in EXCEPTIONS) == []
+    )
 
 
 def test_sentences_contain_no_forbidden_phrase() -> None:
@@ -118,5 +133,9 @@ def test_no_two_unrelated_classes_share_a_name() -> None:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     places[node.name].add(name)
     shared = {name: sorted(found) for name, found in places.items() if len(found) > 1}
-    assert {name: found for name, found in shared.items() if name not in VOCABULARY["shared_class_names"]} == {}
+    assert {
+        name: found
+        for name, found in shared.items()
+        if name not in VOCABULARY["shared_class_names"]
+    } == {}
     assert sorted(name for name in VOCABULARY["shared_class_names"] if name not in shared) == []

@@ -15,7 +15,9 @@ import tritonclient.http
 from tritonpy import Backend, Batch, hookimpl
 from tritonpy_testing import BatchPolicyContract, ModelRepository, RunningServer, running_server
 
-EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "volume_batching" / "volume_batching.py"
+EXAMPLE = (
+    Path(__file__).resolve().parent.parent / "examples" / "volume_batching" / "volume_batching.py"
+)
 HELD = 8
 SILENT = {"http": False, "grpc": False, "metrics": False}
 CONFIG = """
@@ -69,7 +71,9 @@ class RecordingPlugin:
 
 
 @pytest.fixture
-def served(model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningServer]:
+def served(
+    model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[RunningServer]:
     monkeypatch.setenv("TRITONSERVER_DELAY_SCHEDULER", str(HELD))
     RecordingBackend.batches = []
     model_repository.add("m", CONFIG + LIMIT)
@@ -96,30 +100,45 @@ def test_batches_stay_within_the_byte_limit(served: RunningServer) -> None:
     assert all(sum(batch) <= 100 or len(batch) == 1 for batch in RecordingBackend.batches)
     ended_early = [
         sum(batch) + following[0]
-        for batch, following in zip(RecordingBackend.batches, RecordingBackend.batches[1:], strict=False)
+        for batch, following in zip(
+            RecordingBackend.batches, RecordingBackend.batches[1:], strict=False
+        )
     ]
-    assert all(volume > 100 for volume in ended_early), "a batch ended that the next request would have fitted into"
+    assert all(volume > 100 for volume in ended_early), (
+        "a batch ended that the next request would have fitted into"
+    )
 
 
 def test_without_its_limit_a_model_is_not_loaded(model_repository: ModelRepository) -> None:
     model_repository.add("m", CONFIG)
-    config = {"repositories": [{"url": str(model_repository.path)}], "frontends": SILENT, "exit_on_error": False}
+    config = {
+        "repositories": [{"url": str(model_repository.path)}],
+        "frontends": SILENT,
+        "exit_on_error": False,
+    }
     with running_server(config, [PLUGIN, RecordingPlugin()]) as server:
         (model,) = server.engine.repository_index()
         assert model.reason.endswith("needs the parameter MAX_BATCH_VOLUME_BYTES")
 
 
 @pytest.mark.parametrize("where", ["parameter", "file"])
-def test_a_triton_batching_library_is_rejected_with_a_hint(model_repository: ModelRepository, where: str) -> None:
+def test_a_triton_batching_library_is_rejected_with_a_hint(
+    model_repository: ModelRepository, where: str
+) -> None:
     parameter = 'parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "x.so" } }'
     if where == "parameter":
         model_repository.add("m", CONFIG + LIMIT + parameter)
     else:
         model_repository.add("m", CONFIG + LIMIT, {1: {"batchstrategy.so": b"\x7fELF"}})
-    config = {"repositories": [{"url": str(model_repository.path)}], "frontends": SILENT, "exit_on_error": False}
+    config = {
+        "repositories": [{"url": str(model_repository.path)}],
+        "frontends": SILENT,
+        "exit_on_error": False,
+    }
     with running_server(config, [PLUGIN, RecordingPlugin()]) as server:
         (model,) = server.engine.repository_index()
-        assert {"parameter": 'parameters["TRITON_BATCH_STRATEGY_PATH"]', "file": "1/batchstrategy.so is"}[
-            where
-        ] in model.reason
+        assert {
+            "parameter": 'parameters["TRITON_BATCH_STRATEGY_PATH"]',
+            "file": "1/batchstrategy.so is",
+        }[where] in model.reason
         assert "name it in the parameter 'batch_policy'" in model.reason

@@ -12,7 +12,10 @@ from onnx import TensorProto, helper
 from tests.conftest import Models, Serve, ServerProcess
 from tests.uneven_models import identity, onnx_file
 
-PLACES = {"thread": "", "process": 'parameters { key: "isolation" value { string_value: "process" } }'}
+PLACES = {
+    "thread": "",
+    "process": 'parameters { key: "isolation" value { string_value: "process" } }',
+}
 SAMPLE = """
     max_batch_size: 4
     instance_group { count: 2 kind: KIND_CPU }
@@ -62,7 +65,9 @@ def warm(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
     """A server with warmed-up models, and some that cannot be loaded."""
     models = Models(tmp_path_factory.mktemp("warm") / "models")
     for place, more in PLACES.items():
-        models.repository.add(f"onnx_{place}", TENSORS + SAMPLE + more, {1: {"model.onnx": identity("batch", 2)}})
+        models.repository.add(
+            f"onnx_{place}", TENSORS + SAMPLE + more, {1: {"model.onnx": identity("batch", 2)}}
+        )
         broken = (TENSORS + SAMPLE + more).replace("FP32", "INT32")
         models.repository.add(f"beyond_{place}", broken, {1: {"model.onnx": table()}})
     for place in PLACES:
@@ -87,8 +92,12 @@ def infer(served: ServerProcess, model: str, first: float = 0) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("model", [f"{kind}_{place}" for kind in ("onnx", "python") for place in PLACES])
-def test_every_instance_runs_every_sample_and_statistics_do_not_count_it(warm: ServerProcess, model: str) -> None:
+@pytest.mark.parametrize(
+    "model", [f"{kind}_{place}" for kind in ("onnx", "python") for place in PLACES]
+)
+def test_every_instance_runs_every_sample_and_statistics_do_not_count_it(
+    warm: ServerProcess, model: str
+) -> None:
     for instance in range(2):
         for iteration in (1, 2):
             what = f"is running warmup sample 'cold' for iteration {iteration}"
@@ -102,7 +111,9 @@ def test_every_instance_runs_every_sample_and_statistics_do_not_count_it(warm: S
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_python_model_sees_all_samples_before_its_first_request(warm: ServerProcess, place: str) -> None:
+def test_a_python_model_sees_all_samples_before_its_first_request(
+    warm: ServerProcess, place: str
+) -> None:
     assert infer(warm, f"python_{place}") == [2, 2]
 
 
@@ -110,9 +121,12 @@ def test_a_restarted_process_is_warmed_up_again(warm: ServerProcess) -> None:
     body = {"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1, 2], "data": [666, 0]}]}
     assert warm.request("/v2/models/python_process/infer", json.dumps(body)).status == 500
     again = warm.wait(
-        lambda: re.search(r"(python_process_0_\d) is restarted(?! in)\W", warm.log), "it is started again"
+        lambda: re.search(r"(python_process_0_\d) is restarted(?! in)\W", warm.log),
+        "it is started again",
     )
-    assert warm.log.count(f"instance {again[1]} is running warmup sample 'cold' for iteration 2") == 2
+    assert (
+        warm.log.count(f"instance {again[1]} is running warmup sample 'cold' for iteration 2") == 2
+    )
     assert [infer(warm, "python_process") for _ in range(4)] == [[2, 2]] * 4
 
 

@@ -12,14 +12,23 @@ Tensors = Mapping[str, Sequence[Any]]
 
 
 def onnx_file(
-    nodes: Sequence[Any], inputs: Tensors, outputs: Tensors, constants: Sequence[Any] = (), kind: str = "FP32"
+    nodes: Sequence[Any],
+    inputs: Tensors,
+    outputs: Tensors,
+    constants: Sequence[Any] = (),
+    kind: str = "FP32",
 ) -> bytes:
     """Return a model; tensors are shapes by name, with numbers and names of variable dimensions."""
 
     def described(tensors: Tensors) -> list[Any]:
-        return [helper.make_tensor_value_info(name, TYPES[kind], shape) for name, shape in tensors.items()]
+        return [
+            helper.make_tensor_value_info(name, TYPES[kind], shape)
+            for name, shape in tensors.items()
+        ]
 
-    graph = helper.make_graph(list(nodes), "test", described(inputs), described(outputs), list(constants))
+    graph = helper.make_graph(
+        list(nodes), "test", described(inputs), described(outputs), list(constants)
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     return bytes(model.SerializeToString())
 
@@ -45,7 +54,11 @@ def batch_seen(rank: int) -> bytes:
         helper.make_node("Reshape", ["COUNTS", "row"], ["counts_row"]),
         helper.make_node("MatMul", ["ones_column", "counts_row"], ["ORDER"]),
     ]
-    shapes = {"RAGGED": ["elements"], "COUNTS": ["requests"], "BATCH": [f"b{axis}" for axis in range(rank)]}
+    shapes = {
+        "RAGGED": ["elements"],
+        "COUNTS": ["requests"],
+        "BATCH": [f"b{axis}" for axis in range(rank)],
+    }
     outputs = {name: ["requests", f"{name}_size"] for name in ("ALL", "MADE", "ORDER")}
     return onnx_file(nodes, shapes, outputs, [ints("column", -1, 1), ints("row", 1, -1)])
 
@@ -53,7 +66,8 @@ def batch_seen(rank: int) -> bytes:
 def batch_seen_config(kind: str, more: str = "") -> str:
     """Return the configuration of `batch_seen` with a batch input of the given kind."""
     outputs = "\n".join(
-        f'output {{ name: "{name}" data_type: TYPE_FP32 dims: -1 }}' for name in ("ALL", "MADE", "ORDER")
+        f'output {{ name: "{name}" data_type: TYPE_FP32 dims: -1 }}'
+        for name in ("ALL", "MADE", "ORDER")
     )
     return f"""
         max_batch_size: 8
@@ -70,7 +84,9 @@ def batch_seen_config(kind: str, more: str = "") -> str:
 
 def doubled_flat() -> bytes:
     """OUT = IN + IN, both of one dimension."""
-    return onnx_file([helper.make_node("Add", ["IN", "IN"], ["OUT"])], {"IN": ["n"]}, {"OUT": ["n"]})
+    return onnx_file(
+        [helper.make_node("Add", ["IN", "IN"], ["OUT"])], {"IN": ["n"]}, {"OUT": ["n"]}
+    )
 
 
 DOUBLED_FLAT = """
@@ -108,7 +124,12 @@ VARIABLE = """
 def with_default() -> bytes:
     """OUT = IN + BIAS, which is 10 by default."""
     bias = helper.make_tensor("BIAS", TensorProto.FLOAT, [2], [10.0, 10.0])
-    return onnx_file([helper.make_node("Add", ["IN", "BIAS"], ["OUT"])], {"IN": [2], "BIAS": [2]}, {"OUT": [2]}, [bias])
+    return onnx_file(
+        [helper.make_node("Add", ["IN", "BIAS"], ["OUT"])],
+        {"IN": [2], "BIAS": [2]},
+        {"OUT": [2]},
+        [bias],
+    )
 
 
 WITH_DEFAULT = """

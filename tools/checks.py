@@ -1,8 +1,8 @@
 """Check types and import contracts: `python tools/checks.py types contracts`.
 
-Both need the list of packages of the checkout, which is read from its folders: `core`, `protos`, `libs/*` and
-`plugins/*`. Run it with the interpreter of the default test environment (see tests/run.py). The plugins of other test
-environments need not be installed.
+Both need the list of packages of the checkout, which is read from its folders: `core`, `protos`,
+`libs/*` and `plugins/*`. Run it with the interpreter of the default test environment (see
+tests/run.py). The plugins of other test environments need not be installed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,19 @@ from distributions import ROOT, read_distributions
 CORE, PROTOS = "tritonpy", "tritonpy_protos"
 # They run where the core is not installed, or are of use to others.
 STANDALONE = ("tritonpy_ipc", "tritonpy_http1", "tritonpy_http2", PROTOS)
-# The namespaces of the core that plugins and libraries import from, besides `tritonpy` itself. The modules of a
-# namespace that is a package are private.
-NAMESPACES = ("auth", "config", "execution", "frontend", "metrics", "plugins", "repository", "scheduling", "tracing")
+# The namespaces of the core that plugins and libraries import from, besides `tritonpy` itself. The
+# modules of a namespace that is a package are private.
+NAMESPACES = (
+    "auth",
+    "config",
+    "execution",
+    "frontend",
+    "metrics",
+    "plugins",
+    "repository",
+    "scheduling",
+    "tracing",
+)
 # A second import root inside a plugin: it runs in the interpreter of a model.
 WORKER = ROOT / "plugins" / "backend_python" / "tritonpy_backend_python" / "worker"
 
@@ -53,17 +63,27 @@ def check_types() -> int:
     roots = [*dict.fromkeys(found.values()), WORKER]
     arguments = [option for name in [*found, "tritonpy_worker"] for option in ("-p", name)]
     environment = {**os.environ, "MYPYPATH": os.pathsep.join(map(str, roots))}
-    return subprocess.run([sys.executable, "-m", "mypy", *arguments], cwd=ROOT, env=environment, check=False).returncode
+    return subprocess.run(
+        [sys.executable, "-m", "mypy", *arguments], cwd=ROOT, env=environment, check=False
+    ).returncode
 
 
 def check_contracts() -> int:
     """Run import-linter over all packages, imports for type checking included."""
     found = packages()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, dict.fromkeys(found.values())))}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, dict.fromkeys(found.values()))),
+    }
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as settings:
         settings.write(_toml(contracts(found)))
         settings.flush()
-        command = [str(Path(sys.executable).with_name("lint-imports")), "--config", settings.name, "--no-cache"]
+        command = [
+            str(Path(sys.executable).with_name("lint-imports")),
+            "--config",
+            settings.name,
+            "--no-cache",
+        ]
         return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
@@ -103,11 +123,15 @@ def contracts(found: Mapping[str, Path]) -> list[dict[str, Any]]:
 
 
 def private_modules() -> list[str]:
-    """Return the modules of the core that are not public namespaces, with the modules inside of those."""
+    """Return the modules of the core that are not public namespaces, nested ones included."""
     found = []
     for path in sorted((ROOT / "core" / CORE).iterdir()):
         name = path.stem if path.suffix == ".py" else path.name
-        if path.suffix not in {".py", ""} or name.startswith("__") or not (path.suffix or any(path.glob("*.py"))):
+        if (
+            path.suffix not in {".py", ""}
+            or name.startswith("__")
+            or not (path.suffix or any(path.glob("*.py")))
+        ):
             continue
         if name not in NAMESPACES:
             found.append(f"{CORE}.{name}")

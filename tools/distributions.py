@@ -24,7 +24,7 @@ class UnknownDistribution(Exception):
 
 @dataclass(frozen=True)
 class Distribution:
-    """A folder with a pyproject.toml; `requirements` are its dependencies, `extras` those of each extra."""
+    """A folder with a pyproject.toml, its `requirements`, and those of each of its `extras`."""
 
     name: str
     version: str
@@ -41,7 +41,9 @@ class Distribution:
 def read_distributions(root: Path = ROOT) -> dict[str, Distribution]:
     """Return every distribution of the checkout by name."""
     projects = sorted(
-        path for pattern in ("*", "plugins/*", "libs/*") for path in root.glob(f"{pattern}/pyproject.toml")
+        path
+        for pattern in ("*", "plugins/*", "libs/*")
+        for path in root.glob(f"{pattern}/pyproject.toml")
     )
     return {each.name: each for each in map(_read, projects)}
 
@@ -53,9 +55,14 @@ def _read(path: Path) -> Distribution:
     extras = project.get("optional-dependencies", {})
     if "dependencies" in project.get("dynamic", ()):
         hook = document["tool"]["hatch"]["metadata"]["hooks"]["custom"]
-        requirements = [*hook["libraries"], *(f"{name}=={project['version']}" for name in hook["siblings"])]
+        requirements = [
+            *hook["libraries"],
+            *(f"{name}=={project['version']}" for name in hook["siblings"]),
+        ]
         extras = hook["extras"]
-    return Distribution(project["name"], project["version"], path.parent, tuple(requirements), extras)
+    return Distribution(
+        project["name"], project["version"], path.parent, tuple(requirements), extras
+    )
 
 
 def requirement_name(requirement: str) -> str:
@@ -73,7 +80,8 @@ def requirement_extras(requirement: str) -> set[str]:
 def find(reference: str, distributions: Mapping[str, Distribution]) -> tuple[Distribution, str]:
     """Return the distribution named by `reference`, and its extras in brackets, or "".
 
-    The name is that of the distribution or its folder, with or without its kind. Raises UnknownDistribution.
+    The name is that of the distribution or its folder, with or without its kind. Raises
+    UnknownDistribution.
     """
     parsed = _REQUIREMENT.match(reference.strip())
     name = requirement_name(parsed["name"]) if parsed else reference
@@ -89,8 +97,10 @@ def find(reference: str, distributions: Mapping[str, Distribution]) -> tuple[Dis
     return names[name], parsed["extras"] or ""
 
 
-def with_siblings(requirements: Iterable[str], distributions: Mapping[str, Distribution]) -> list[Distribution]:
-    """Return all distributions of the checkout that `requirements` need, with their extras, each once."""
+def with_siblings(
+    requirements: Iterable[str], distributions: Mapping[str, Distribution]
+) -> list[Distribution]:
+    """Return the distributions of the checkout that `requirements` need, each once."""
     found: dict[str, Distribution] = {}
     seen: set[str] = set()
     waiting = list(requirements)
@@ -106,16 +116,19 @@ def with_siblings(requirements: Iterable[str], distributions: Mapping[str, Distr
     return list(found.values())
 
 
-def run_pip(python: Path, arguments: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
+def run_pip(
+    python: Path, arguments: Sequence[str], variables: Mapping[str, str] | None = None
+) -> None:
     """Run pip in the environment of `python`. Raises subprocess.CalledProcessError."""
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **(variables or {})}
     subprocess.run([str(python), "-m", "pip", *arguments], env=environment, check=True)
 
 
 def run_build(python: Path, backend: Path, arguments: Sequence[str]) -> None:
-    """Run a pip command that builds distributions of the checkout with names, not folders, as dependencies.
+    """Run a pip command that builds distributions with names, not folders, as dependencies.
 
-    The build backend is installed once, into the folder `backend`. Otherwise, pip downloads it for each build.
+    The build backend is installed once, into the folder `backend`. Otherwise, pip downloads it for
+    each build.
     """
     if not (backend / "hatchling").is_dir():
         run_pip(python, ["install", "-q", "--target", str(backend), BUILD_BACKEND])

@@ -1,9 +1,10 @@
-"""Install tritonpy and the named plugins from this checkout: `python3 tools/install.py torch python`.
+"""Install tritonpy and plugins from this checkout: `python3 tools/install.py torch`.
 
-A plugin's name is that of its distribution or of its folder, with or without its kind (`backend_torch` or `torch`).
-Extras follow in brackets: 'repo_cloud[s3]'. The packages are installed into the environment of the interpreter that
-runs this script if it is a virtual environment or has tritonpy, else into .venv, which is created if missing. Only
-packages that are missing or older than their source are built.
+A plugin's name is that of its distribution or of its folder, with or without its kind
+(`backend_torch` or `torch`). Extras follow in brackets: 'repo_cloud[s3]'. The packages are
+installed into the environment of the interpreter that runs this script if it is a virtual
+environment or has tritonpy, else into .venv, which is created if missing. Only packages that are
+missing or older than their source are built.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from distributions import (
 )
 
 SOURCES = {".py", ".toml", ".json", ".txt", ".typed", ".html", ".js", ".proto"}
-# Runs in the target environment and prints which of the distributions on its command line are installed.
+# Runs in the target environment and prints which of the distributions on its command line are
+# installed.
 INSPECT = """
 import importlib.metadata, json, sys
 found = {}
@@ -53,7 +55,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Install the plugins named on the command line and return the exit status."""
     summary, _, details = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(description=summary, epilog=details)
-    parser.add_argument("plugins", nargs="*", metavar="PLUGIN", help="for example: onnx python torch 'repo_cloud[s3]'")
+    parser.add_argument(
+        "plugins",
+        nargs="*",
+        metavar="PLUGIN",
+        help="for example: onnx python torch 'repo_cloud[s3]'",
+    )
     parser.add_argument("--environment", type=Path, help="the virtual environment to install into")
     parser.add_argument("--force-reinstall", action="store_true", help="rebuild all named packages")
     arguments = parser.parse_args(argv)
@@ -66,17 +73,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     python = _interpreter(arguments.environment)
     _ensure_pip(python)
     installed = _inspect(python, needed)
-    stale = [each for each in needed if arguments.force_reinstall or is_stale(each, installed.get(each.name))]
+    stale = [
+        each
+        for each in needed
+        if arguments.force_reinstall or is_stale(each, installed.get(each.name))
+    ]
     try:
         if stale:
             print(f"building {', '.join(each.name for each in stale)}", flush=True)
             folders = [str(each.folder) for each in stale]
-            run_build(python, _environment(python) / "build-backend", ["install", "-q", "--force-reinstall", *folders])
+            run_build(
+                python,
+                _environment(python) / "build-backend",
+                ["install", "-q", "--force-reinstall", *folders],
+            )
         requirements = [f"{each.name}{extras}=={each.version}" for each, extras in named]
         run_pip(python, ["install", "-q", *requirements])
     except subprocess.CalledProcessError as error:
         return int(error.returncode)
-    print(f"installed in {_environment(python)}: {', '.join(each.name + extras for each, extras in named)}")
+    print(
+        f"installed in {_environment(python)}: "
+        f"{', '.join(each.name + extras for each, extras in named)}"
+    )
     return 0
 
 
@@ -90,7 +108,9 @@ def is_stale(distribution: Distribution, installed: Mapping[str, Any] | None) ->
     project = distribution.folder / "pyproject.toml"
     if origin.get("dir_info", {}).get("editable"):
         return bool(project.stat().st_mtime > installed["time"])
-    files = [path for path in distribution.folder.rglob("*") if path.suffix in SOURCES and path.is_file()]
+    files = [
+        path for path in distribution.folder.rglob("*") if path.suffix in SOURCES and path.is_file()
+    ]
     return bool(max(path.stat().st_mtime for path in files) > installed["time"])
 
 
@@ -107,7 +127,9 @@ def _interpreter(environment: Path | None) -> Path:
 
 def _ensure_pip(python: Path) -> None:
     """Install pip if the environment lacks it, as those made by uv do."""
-    if subprocess.run([str(python), "-c", "import pip"], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        [str(python), "-c", "import pip"], capture_output=True, check=False
+    ).returncode:
         subprocess.run([str(python), "-m", "ensurepip"], stdout=subprocess.DEVNULL, check=True)
 
 
@@ -121,13 +143,19 @@ def _has_tritonpy() -> bool:
 
 def _inspect(python: Path, distributions: Sequence[Distribution]) -> dict[str, Any]:
     command = [str(python), "-I", "-c", INSPECT, *(each.name for each in distributions)]
-    found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    found: dict[str, Any] = json.loads(
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    )
     return found
 
 
 def _environment(python: Path) -> Path:
     script = "import sys; print(sys.prefix)"
-    return Path(subprocess.run([str(python), "-c", script], capture_output=True, text=True, check=True).stdout.strip())
+    return Path(
+        subprocess.run(
+            [str(python), "-c", script], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    )
 
 
 if __name__ == "__main__":

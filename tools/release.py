@@ -1,9 +1,10 @@
 """Build the wheels of a release and check them: `python3 tools/release.py`.
 
-Every distribution becomes a wheel in dist/. Wheels require their siblings in exactly this version and do not refer to
-the checkout. They are installed into an empty environment, with other dependencies from the package index, and a server
-from these wheels must respond to a request. Distributions that need a large framework are resolved but not installed,
-unless --frameworks is given.
+Every distribution becomes a wheel in dist/. Wheels require their siblings in exactly this version
+and do not refer to the checkout. They are installed into an empty environment, with other
+dependencies from the package index, and a server from these wheels must respond to a request.
+Distributions that need a large framework are resolved but not installed, unless --frameworks is
+given.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from distributions import ROOT, Distribution, read_distributions, requirement_name, run_build, run_pip
+from distributions import (
+    ROOT,
+    Distribution,
+    read_distributions,
+    requirement_name,
+    run_build,
+    run_pip,
+)
 
 FRAMEWORKS = {
     "tritonpy-backend-openvino",
@@ -35,7 +43,8 @@ import json, sys, urllib.request
 from tritonpy import running_server
 frontends = {name: {"port": 0} for name in ("http", "grpc", "metrics")}
 with running_server({"repositories": [{"url": sys.argv[1]}], "frontends": frontends}) as server:
-    request = urllib.request.Request(f"http://{server.address('http')}/v2/models/digits/infer", open(sys.argv[2], "rb").read())
+    url = f"http://{server.address('http')}/v2/models/digits/infer"
+    request = urllib.request.Request(url, open(sys.argv[2], "rb").read())
     answer = json.load(urllib.request.urlopen(request, timeout=60))
 assert answer["model_name"] == "digits", answer
 """
@@ -50,16 +59,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     summary, _, details = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(description=summary, epilog=details)
     parser.add_argument(
-        "--frameworks", action="store_true", help="also install the distributions with large frameworks"
+        "--frameworks",
+        action="store_true",
+        help="also install the distributions with large frameworks",
     )
-    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="the folder of the wheels (default: dist)")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=ROOT / "dist",
+        help="the folder of the wheels (default: dist)",
+    )
     arguments = parser.parse_args(argv)
     distributions = read_distributions()
     try:
         with tempfile.TemporaryDirectory() as folder:
             environment = Path(folder) / "environment"
             venv.create(environment, with_pip=True)
-            python = environment / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+            python = environment / (
+                "Scripts/python.exe" if sys.platform == "win32" else "bin/python"
+            )
             wheels = build(python, distributions, arguments.output)
             for name, wheel in wheels.items():
                 check_metadata(read_metadata(wheel), distributions[name], distributions)
@@ -72,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def build(python: Path, distributions: Mapping[str, Distribution], output: Path) -> dict[str, Path]:
-    """Build a wheel of each distribution with `python` and return them; remove old wheels in `output`."""
+    """Build and return a wheel of each distribution; remove old wheels in `output`."""
     versions = {each.version for each in distributions.values()}
     if len(versions) != 1:
         raise BadWheel(f"the distributions have different versions: {', '.join(sorted(versions))}")
@@ -80,8 +98,13 @@ def build(python: Path, distributions: Mapping[str, Distribution], output: Path)
     for old in output.glob("tritonpy*.whl"):
         old.unlink()
     folders = [str(each.folder) for each in distributions.values()]
-    run_build(python, python.parent.parent / "build-backend", ["wheel", "-q", "-w", str(output), *folders])
-    return {requirement_name(path.name.partition("-")[0]): path for path in sorted(output.glob("tritonpy*.whl"))}
+    run_build(
+        python, python.parent.parent / "build-backend", ["wheel", "-q", "-w", str(output), *folders]
+    )
+    return {
+        requirement_name(path.name.partition("-")[0]): path
+        for path in sorted(output.glob("tritonpy*.whl"))
+    }
 
 
 def read_metadata(wheel: Path) -> email.message.Message:
@@ -92,7 +115,9 @@ def read_metadata(wheel: Path) -> email.message.Message:
 
 
 def check_metadata(
-    metadata: email.message.Message, distribution: Distribution, distributions: Mapping[str, Distribution]
+    metadata: email.message.Message,
+    distribution: Distribution,
+    distributions: Mapping[str, Distribution],
 ) -> None:
     """Raise BadWheel for a wheel that needs the checkout or lacks a metadata field."""
     missing = [field for field in REQUIRED if not metadata[field]]
@@ -104,7 +129,10 @@ def check_metadata(
         if " @ " in requirement:
             raise BadWheel(f"{distribution.name} refers to a location: {requirement}")
         if sibling is not None and not text.endswith(f"=={sibling.version}"):
-            raise BadWheel(f"{distribution.name} must require {sibling.name}=={sibling.version}, not: {requirement}")
+            raise BadWheel(
+                f"{distribution.name} must require {sibling.name}=={sibling.version}, not: "
+                f"{requirement}"
+            )
 
 
 def check_installation(python: Path, wheels: Mapping[str, Path], *, frameworks: bool) -> None:
@@ -116,7 +144,14 @@ def check_installation(python: Path, wheels: Mapping[str, Path], *, frameworks: 
     for wheel in () if frameworks else large:
         run_pip(python, ["install", "-q", "--dry-run", wheel])
     examples = ROOT / "examples"
-    command = [str(python), "-I", "-c", SMOKE_TEST, str(examples / "models"), str(examples / "digit.json")]
+    command = [
+        str(python),
+        "-I",
+        "-c",
+        SMOKE_TEST,
+        str(examples / "models"),
+        str(examples / "digit.json"),
+    ]
     subprocess.run(command, check=True)
 
 

@@ -1,8 +1,9 @@
 """Cost of one request by stage: `python -m bench.profile`.
 
-The server runs in this process with wrapped functions; wrk and h2load are the clients. Time is in microseconds per
-request. Calls are those of Python and C functions. Blocks are memory blocks that a stage leaves allocated (negative:
-frees). The rest, compiled code of the transports and the kernel, is the difference to the CPU time without recorders.
+The server runs in this process with wrapped functions; wrk and h2load are the clients. Time is in
+microseconds per request. Calls are those of Python and C functions. Blocks are memory blocks that a
+stage leaves allocated (negative: frees). The rest, compiled code of the transports and the kernel,
+is the difference to the CPU time without recorders.
 """
 
 from __future__ import annotations

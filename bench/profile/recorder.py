@@ -1,6 +1,7 @@
 """Recorder of exclusive costs: it wraps functions and subtracts the costs of wrapped callees.
 
-It needs only the standard library, because a copy of this file runs in the worker of a Python model.
+It needs only the standard library, because a copy of this file runs in the worker of a Python
+model.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ class Recorder:
         self._meter = meter
         self._local = threading.local()
         self._undo: list[tuple[Any, str, Any]] = []
-        self._inner = self._outer = 0.0  # overhead of a wrapper in its own reading and in its caller's
+        self._inner = self._outer = (
+            0.0  # overhead of a wrapper in its own reading and in its caller's
+        )
 
     def begin(self) -> None:
         """Measure the overhead of a wrapper in the calling thread."""
@@ -150,7 +153,7 @@ class Recorder:
             readings.clear()
 
     def per_request(self, requests: int) -> dict[str, float]:
-        """Return the exclusive cost per request of each called function, without wrapper overhead."""
+        """Return the exclusive cost per request of each function, without wrapper overhead."""
         return {
             name: (trimmed(readings) - self._inner) * len(readings) * self._meter.scale / requests
             for name, readings in self._readings.items()

@@ -66,7 +66,7 @@ class Scenario:
 
 @dataclass
 class RequestCosts:
-    """Costs per request by function; `cpu_us` is the CPU time of all processes, without recorders."""
+    """Costs per request by function; `cpu_us` is that of all processes, without recorders."""
 
     cpu_us: float = 0.0
     batch: float = 0.0
@@ -78,7 +78,7 @@ class RequestCosts:
 
 
 def profile(scenario: Scenario, seconds: int) -> RequestCosts:
-    """Measure CPU time without recorders, then times of stages, then calls and blocks with one in flight."""
+    """Measure CPU time without recorders, then stages, then calls and blocks with one in flight."""
     costs = RequestCosts()
     with _running_server(scenario) as running:
         _load(scenario, running, WARM_UP_S)
@@ -95,7 +95,7 @@ def profile(scenario: Scenario, seconds: int) -> RequestCosts:
 def _recorded(
     scenario: Scenario, meter: str, seconds: int, wake_ups: WakeUps | None = None
 ) -> tuple[dict[str, float], float]:
-    """Return the cost per request of each function (workers included), and the requests per batch."""
+    """Return the cost per request of each function, and the requests per batch."""
     each = Recorder(METERS[meter]())
     in_thread = threading.Thread(target=each.begin)  # calibrates in a thread like the recorded ones
     threading.setprofile(each.profiler())
@@ -133,7 +133,10 @@ def _running_server(scenario: Scenario, probe: tuple[str, Path] | None = None) -
             models.write_python(repository)
             if probe is not None:
                 _append_probe(repository / "add_sub/1", *probe)
-        config = {"repositories": [{"url": folder}], "frontends": {"http": {"port": 0}, "grpc": {"port": 0}}}
+        config = {
+            "repositories": [{"url": folder}],
+            "frontends": {"http": {"port": 0}, "grpc": {"port": 0}},
+        }
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
         with running_server(config) as server:
             ports = [int(address.rpartition(":")[2]) for address in (server.http, server.grpc)]

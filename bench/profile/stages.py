@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-STAGES = ("parse", "validate", "enqueue", "hand-over", "gather", "run", "scatter", "answer", "encode", "write")
+STAGES = (
+    "parse",
+    "validate",
+    "enqueue",
+    "hand-over",
+    "gather",
+    "run",
+    "scatter",
+    "answer",
+    "encode",
+    "write",
+)
 IDLE = "idle"  # a thread waits in it
 
 _ENGINE = {

@@ -11,19 +11,30 @@ from bench.profile.stages import IN_WORKER, STAGES, boundaries
 def table(scenario: Scenario, costs: RequestCosts) -> str:
     """Return one row per stage of server and worker, and the rest that no stage covers."""
     stages = {**boundaries(scenario.protocol, scenario.backend), **IN_WORKER}
-    wakes = f"until an instance is awake {costs.to_instance_us:.0f} us, until the loop is {costs.to_loop_us:.0f} us"
+    wakes = (
+        f"until an instance is awake {costs.to_instance_us:.0f} us, until the loop is "
+        f"{costs.to_loop_us:.0f} us"
+    )
     lines = [
         "",
-        f"**{scenario}**: {costs.cpu_us:.0f} us of CPU per request, {costs.batch:.1f} requests per execution; {wakes}",
+        (
+            f"**{scenario}**: {costs.cpu_us:.0f} us of CPU per request, {costs.batch:.1f} "
+            f"requests per execution; {wakes}"
+        ),
         "",
         "| stage | us | calls | blocks |",
         "|---|---|---|---|",
     ]
     for stage in STAGES:
-        for suffix, names in (("", stages.keys() - IN_WORKER.keys()), (" (worker)", IN_WORKER.keys())):
+        for suffix, names in (
+            ("", stages.keys() - IN_WORKER.keys()),
+            (" (worker)", IN_WORKER.keys()),
+        ):
             chosen = {name for name in names if stages[name] == stage and name in costs.us}
             if chosen:
-                us, calls, blocks = (_sum(each, chosen) for each in (costs.us, costs.calls, costs.blocks))
+                us, calls, blocks = (
+                    _sum(each, chosen) for each in (costs.us, costs.calls, costs.blocks)
+                )
                 lines.append(f"| {stage}{suffix} | {us:.1f} | {calls:.0f} | {blocks:+.0f} |")
     total_us = sum(us for name, us in costs.us.items() if stages.get(name) in STAGES)
     lines.append(f"| all stages | {total_us:.1f} | | |")

@@ -13,7 +13,7 @@ from tritonpy.runners.slot import PooledSlot, Slot
 
 
 class WakeUps:
-    """Records the latency of wake-ups while patched in; waiting for the interpreter lock is included."""
+    """Records the latency of wake-ups while patched in, waits for the interpreter included."""
 
     def __init__(self) -> None:
         self._to_instance: list[int] = []

@@ -16,13 +16,17 @@ def unpacked(packed: bytes, limit: int = len(DATA)) -> bytes:
     return decompressed(packed, limit, name="the body", remedy="Ask for more.")
 
 
-@pytest.mark.parametrize("packed", [gzip.compress(DATA), zlib.compress(DATA), gzip.compress(DATA) + b"tail"])
+@pytest.mark.parametrize(
+    "packed", [gzip.compress(DATA), zlib.compress(DATA), gzip.compress(DATA) + b"tail"]
+)
 def test_both_formats_are_decompressed_and_trailing_data_is_ignored(packed: bytes) -> None:
     assert unpacked(packed) == DATA
 
 
 def test_data_above_the_limit_is_refused_with_a_remedy() -> None:
-    with pytest.raises(InvalidArgument, match=r"maximum allowed value of 1023 bytes\. Ask for more\.$"):
+    with pytest.raises(
+        InvalidArgument, match=r"maximum allowed value of 1023 bytes\. Ask for more\.$"
+    ):
         unpacked(gzip.compress(DATA), 1023)
 
 
@@ -42,7 +46,12 @@ def test_a_decompression_bomb_takes_no_more_memory_than_the_limit() -> None:
 
 
 def test_damaged_and_truncated_data_is_rejected_by_name() -> None:
-    with pytest.raises(InvalidArgument, match=r"^failed to decompress the body: .*incorrect header check"):
+    with pytest.raises(
+        InvalidArgument, match=r"^failed to decompress the body: .*incorrect header check"
+    ):
         unpacked(b"neither of them")
-    with pytest.raises(InvalidArgument, match=r"^failed to decompress the body: the compressed data ends too early$"):
+    with pytest.raises(
+        InvalidArgument,
+        match=r"^failed to decompress the body: the compressed data ends too early$",
+    ):
         unpacked(gzip.compress(DATA)[:-1])

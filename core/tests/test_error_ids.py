@@ -11,11 +11,15 @@ from tritonpy.frontend import internal_error
 LOG = logging.getLogger("tritonpy.test")
 
 
-def test_the_log_has_the_traceback_and_the_client_only_the_id(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_has_the_traceback_and_the_client_only_the_id(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     cause = RuntimeError("secret")
     error = internal_error(LOG, "GET /v2", cause)
     assert isinstance(error, Internal)
-    match = re.fullmatch(r"unexpected error in the server, see error id ([0-9a-f]{8}) in its log", error.message)
+    match = re.fullmatch(
+        r"unexpected error in the server, see error id ([0-9a-f]{8}) in its log", error.message
+    )
     assert match is not None, error.message
     [record] = caplog.records
     assert record.levelno == logging.ERROR

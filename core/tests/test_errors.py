@@ -3,7 +3,15 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import errors
-from tritonpy.errors import Code, FailureReason, QueueFull, QueueTimeout, TritonError, Unavailable, error_of
+from tritonpy.errors import (
+    Code,
+    FailureReason,
+    QueueFull,
+    QueueTimeout,
+    TritonError,
+    Unavailable,
+    error_of,
+)
 
 
 def test_codes_are_tritons_in_order_followed_by_our_own() -> None:
@@ -16,7 +24,12 @@ def test_codes_are_tritons_in_order_followed_by_our_own() -> None:
 @pytest.mark.parametrize("code", list(Code))
 def test_every_code_maps_back_to_its_error(code: Code) -> None:
     error = error_of(int(code), "text", FailureReason.BACKEND)
-    assert (error.code, error.message, str(error), error.reason) == (code, "text", "text", FailureReason.BACKEND)
+    assert (error.code, error.message, str(error), error.reason) == (
+        code,
+        "text",
+        "text",
+        FailureReason.BACKEND,
+    )
 
 
 def test_the_request_id_precedes_the_text() -> None:
@@ -39,7 +52,11 @@ def test_startup_errors_are_not_triton_errors() -> None:
 
 
 def test_the_module_docstring_lists_every_error() -> None:
-    kinds = [name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)]
+    kinds = [
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, Exception)
+    ]
     assert [name for name in kinds if name not in str(errors.__doc__)] == []
 
 

@@ -50,13 +50,21 @@ def opened(plugin, *repositories, **options):
     manager = make_plugin_manager(discover=False)
     for each in (builtin, plugin):
         manager.register(each, type(each).__name__ if each is plugin else "core")
-    config = decode_server_config({"repositories": list(repositories), "repository_options": options})
+    config = decode_server_config(
+        {"repositories": list(repositories), "repository_options": options}
+    )
     return open_repositories(config, manager)
 
 
 def test_the_scheme_chooses_the_class_and_no_scheme_is_a_folder():
-    found = opened(Plugin(toy=ToyRepository), {"url": "toy://a"}, {"url": "/models"}, {"url": "file:///models"})
-    assert [type(each).__name__ for each in found] == ["ToyRepository", "LocalRepository", "LocalRepository"]
+    found = opened(
+        Plugin(toy=ToyRepository), {"url": "toy://a"}, {"url": "/models"}, {"url": "file:///models"}
+    )
+    assert [type(each).__name__ for each in found] == [
+        "ToyRepository",
+        "LocalRepository",
+        "LocalRepository",
+    ]
     assert [each.context.url for each in found] == ["toy://a", "/models", "file:///models"]
 
 
@@ -69,7 +77,9 @@ def test_unregistered_schemes_go_to_the_catch_all_repository():
 
 
 def test_without_a_catch_all_repository_an_unknown_scheme_is_rejected():
-    with pytest.raises(PluginError, match="no plugin provides model repository 'other', installed are: file, toy"):
+    with pytest.raises(
+        PluginError, match="no plugin provides model repository 'other', installed are: file, toy"
+    ):
         opened(Plugin(toy=ToyRepository), {"url": "other://a"})
 
 
@@ -142,25 +152,40 @@ def plugins():
 def test_the_default_writes_files_and_traces_nothing():
     tracing = make_tracing(TraceConfig(), make_plugin_manager())
     settings = tracing.settings()
-    assert (settings.mode, settings.level, settings.rate, settings.count) == ("triton", [], 1000, -1)
+    assert (settings.mode, settings.level, settings.rate, settings.count) == (
+        "triton",
+        [],
+        1000,
+        -1,
+    )
     assert not tracing.active
 
 
 def test_options_of_the_mode_are_decoded(tmp_path):
     modes = {"triton": {"file": str(tmp_path / "t"), "log-frequency": "7"}}
-    tracing = make_tracing(TraceConfig(level=["TENSORS"], rate=2, modes=modes), make_plugin_manager())
+    tracing = make_tracing(
+        TraceConfig(level=["TENSORS"], rate=2, modes=modes), make_plugin_manager()
+    )
     settings = tracing.settings()
-    assert (settings.file, settings.log_frequency, settings.level) == (str(tmp_path / "t"), 7, ["TENSORS"])
+    assert (settings.file, settings.log_frequency, settings.level) == (
+        str(tmp_path / "t"),
+        7,
+        ["TENSORS"],
+    )
     assert tracing.active
 
 
 def test_off_overrides_other_levels(tmp_path):
     modes = {"triton": {"file": str(tmp_path / "t")}}
-    assert not make_tracing(TraceConfig(level=["TENSORS", "OFF"], modes=modes), make_plugin_manager()).active
+    assert not make_tracing(
+        TraceConfig(level=["TENSORS", "OFF"], modes=modes), make_plugin_manager()
+    ).active
 
 
 def test_a_plugin_provides_a_mode(plugins):
-    config = TraceConfig(mode="toy", level=["TIMESTAMPS"], modes={"toy": {"colour": "blue"}, "other": {"x": 1}})
+    config = TraceConfig(
+        mode="toy", level=["TIMESTAMPS"], modes={"toy": {"colour": "blue"}, "other": {"x": 1}}
+    )
     tracing = make_tracing(config, plugins)
     assert tracing.settings().options == {"colour": "blue"}
     assert tracing.active
@@ -169,7 +194,11 @@ def test_a_plugin_provides_a_mode(plugins):
 @pytest.mark.parametrize(
     ("config", "error", "text"),
     [
-        (TraceConfig(mode="toy", modes={"toy": {"size": 1}}), InvalidServerConfig, "trace.modes.toy.size"),
+        (
+            TraceConfig(mode="toy", modes={"toy": {"size": 1}}),
+            InvalidServerConfig,
+            "trace.modes.toy.size",
+        ),
         (TraceConfig(mode="nobody"), PluginError, "nobody"),
     ],
 )
@@ -201,13 +230,17 @@ def test_gpus_are_those_of_the_registered_device_with_the_settings() -> None:
     assert "nv_pinned_memory_pool_total_bytes" in {family.name for family in metrics.snapshot()}
 
 
-@pytest.mark.parametrize("devices", [{}, {"cuda_memory_pool_byte_size": {0: 8}}, {"model_load_gpu_limit": {0: 0.5}}])
+@pytest.mark.parametrize(
+    "devices", [{}, {"cuda_memory_pool_byte_size": {0: 8}}, {"model_load_gpu_limit": {0: 0.5}}]
+)
 def test_without_a_plugin_settings_have_no_effect_and_name_the_package(
     devices: dict[str, object], caplog: pytest.LogCaptureFixture
 ) -> None:
     gpus = make_gpus(config(**devices), toy_plugins(), CustomMetrics())
     assert (type(gpus), gpus.ids) == (NoDevice, [])
-    assert ("devices has no effect: no plugin provides device 'cuda'" in caplog.text) is bool(devices)
+    assert ("devices has no effect: no plugin provides device 'cuda'" in caplog.text) is bool(
+        devices
+    )
     assert ("tritonpy-device-cuda" in caplog.text) is bool(devices)
 
 

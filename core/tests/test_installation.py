@@ -41,25 +41,39 @@ def test_an_installation_from_an_index_uses_pip_and_quotes_extras(installed_from
     installed_from()
     assert install_command("tritonpy-backend-torch") == "pip install tritonpy-backend-torch"
     assert install_command("tritonpy[gpu]") == "pip install 'tritonpy[gpu]'"
-    assert install_command("tritonpy-bench", reinstall=True) == "pip install --force-reinstall tritonpy-bench"
+    assert (
+        install_command("tritonpy-bench", reinstall=True)
+        == "pip install --force-reinstall tritonpy-bench"
+    )
 
 
 def test_an_installation_from_a_checkout_uses_its_installer(installed_from, checkout, monkeypatch):
     installed_from((checkout / "core").as_uri(), dir_info={})
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
     script = checkout / "tools" / "install.py"
-    assert install_command("tritonpy-backend-torch") == f"/usr/bin/python3 {script} tritonpy-backend-torch"
-    assert install_command("tritonpy-repo-cloud[s3]") == f"/usr/bin/python3 {script} 'tritonpy-repo-cloud[s3]'"
+    assert (
+        install_command("tritonpy-backend-torch")
+        == f"/usr/bin/python3 {script} tritonpy-backend-torch"
+    )
+    assert (
+        install_command("tritonpy-repo-cloud[s3]")
+        == f"/usr/bin/python3 {script} 'tritonpy-repo-cloud[s3]'"
+    )
     assert install_command("tritonpy[gpu]") == f"/usr/bin/python3 {script} 'tritonpy[gpu]'"
     reinstall = install_command("tritonpy-backend-torch", reinstall=True)
     assert reinstall == f"/usr/bin/python3 {script} --force-reinstall tritonpy-backend-torch"
 
 
-def test_the_command_uses_relative_paths_in_the_current_folder(installed_from, checkout, monkeypatch):
+def test_the_command_uses_relative_paths_in_the_current_folder(
+    installed_from, checkout, monkeypatch
+):
     installed_from((checkout / "core").as_uri(), dir_info={})
     monkeypatch.chdir(checkout)
     monkeypatch.setattr(sys, "executable", str(checkout / ".venv" / "bin" / "python"))
-    assert install_command("tritonpy-backend-torch") == ".venv/bin/python tools/install.py tritonpy-backend-torch"
+    assert (
+        install_command("tritonpy-backend-torch")
+        == ".venv/bin/python tools/install.py tritonpy-backend-torch"
+    )
 
 
 def test_a_distribution_outside_the_checkout_is_installed_by_pip(installed_from, checkout):
@@ -75,7 +89,9 @@ def test_a_deleted_checkout_is_not_used(installed_from, checkout):
 
 def test_an_installation_from_wheels_uses_their_folder(installed_from, tmp_path):
     installed_from((tmp_path / "tritonpy-0.1.0-py3-none-any.whl").as_uri(), archive_info={})
-    assert install_command("tritonpy-bench") == f"pip install --find-links {tmp_path} tritonpy-bench"
+    assert (
+        install_command("tritonpy-bench") == f"pip install --find-links {tmp_path} tritonpy-bench"
+    )
 
 
 def test_a_server_that_is_not_installed_uses_pip(monkeypatch):

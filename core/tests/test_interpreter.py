@@ -7,7 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tritonpy.interpreter import SWITCH_INTERVAL_S, prepare_interpreter, release_interpreter, settle_interpreter
+from tritonpy.interpreter import (
+    SWITCH_INTERVAL_S,
+    prepare_interpreter,
+    release_interpreter,
+    settle_interpreter,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +49,9 @@ def test_freed_memory_is_returned_to_the_system() -> None:
         return_free_memory()
         print(before - resident() > 50 << 20)
     """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "True\n"
 
 

@@ -46,7 +46,9 @@ def test_the_default_line_is_that_of_triton(lines):
     configure_logging(LogSettings())
     LOG.warning('a "quoted" text')
     (line,) = lines()
-    assert re.fullmatch(r'W\d{4} \d\d:\d\d:\d\d\.\d{6} \d+ test_logs\.py:\d+\] "a \\"quoted\\" text"', line)
+    assert re.fullmatch(
+        r'W\d{4} \d\d:\d\d:\d\d\.\d{6} \d+ test_logs\.py:\d+\] "a \\"quoted\\" text"', line
+    )
 
 
 def test_the_iso8601_line_is_that_of_triton(lines):
@@ -58,7 +60,16 @@ def test_the_iso8601_line_is_that_of_triton(lines):
 
 def test_a_json_line_has_the_fields_of_the_record(lines):
     configure_logging(LogSettings(format="json"))
-    LOG.info("text", extra={"model": "m", "version": 2, "instance": "m_0_1", "request_id": "7", "other": object()})
+    LOG.info(
+        "text",
+        extra={
+            "model": "m",
+            "version": 2,
+            "instance": "m_0_1",
+            "request_id": "7",
+            "other": object(),
+        },
+    )
     (line,) = lines()
     found = json.loads(line)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", found.pop("time"))
@@ -82,9 +93,13 @@ def test_a_json_line_contains_models_instead_of_the_table(lines):
     assert "table" not in found
 
 
-@pytest.mark.parametrize(("value", "escaped"), [("0", False), ("1", True), ("false", True), ("", True)])
+@pytest.mark.parametrize(
+    ("value", "escaped"), [("0", False), ("1", True), ("false", True), ("", True)]
+)
 @pytest.mark.parametrize("log_format", ["default", "ISO8601"])
-def test_messages_are_escaped_unless_triton_s_variable_is_0(lines, monkeypatch, value, escaped, log_format):
+def test_messages_are_escaped_unless_triton_s_variable_is_0(
+    lines, monkeypatch, value, escaped, log_format
+):
     monkeypatch.setenv("TRITON_SERVER_ESCAPE_LOG_MESSAGES", value)
     configure_logging(LogSettings(format=log_format))
     LOG.info('one "two"\n\tthree')
@@ -121,7 +136,8 @@ def test_heads_of_lines_have_the_color_of_their_level_on_a_terminal(terminal):
     for level in (logging.INFO, logging.WARNING, logging.ERROR):
         LOG.log(level, "text")
     colors = [
-        re.fullmatch(r'\x1b\[(\d+)m[IWE]\d{4} .*\]\x1b\[0m "text"', line) for line in stream.getvalue().splitlines()
+        re.fullmatch(r'\x1b\[(\d+)m[IWE]\d{4} .*\]\x1b\[0m "text"', line)
+        for line in stream.getvalue().splitlines()
     ]
     assert [found[1] for found in colors] == ["2", "33", "31"]
 
@@ -176,7 +192,10 @@ def test_the_model_precedes_the_request_id(lines):
     configure_logging(LogSettings())
     LOG.info("text", extra={"model": "m", "version": 1, "instance": "m_0_0"})
     LOG.info("text", extra={"model": "m", "request_id": "7"})
-    assert [line.partition("] ")[2] for line in lines()] == ['"[model: m] text"', '"[model: m] [request id: 7] text"']
+    assert [line.partition("] ")[2] for line in lines()] == [
+        '"[model: m] text"',
+        '"[model: m] [request id: 7] text"',
+    ]
 
 
 def test_the_request_id_precedes_the_text_once(lines):
@@ -230,7 +249,10 @@ def test_settings_can_be_changed_while_the_server_runs(lines, tmp_path):
     LOG.info("to the file")
     configure_logging(LogSettings())
     LOG.info("to the console again")
-    assert [line.partition("] ")[2] for line in lines()] == ['"to the console"', '"to the console again"']
+    assert [line.partition("] ")[2] for line in lines()] == [
+        '"to the console"',
+        '"to the console again"',
+    ]
     assert (tmp_path / "log").read_text().endswith('"to the file"\n')
 
 

@@ -21,7 +21,9 @@ def test_a_line_of_text_shows_the_model_and_the_requests(model_log, capsys):
     configure_logging(LogSettings())
     model_log.write(LogLineMessage("WARNING", "100 % sure", ["7", "", "8"], "model.py", 12))
     (line,) = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(r'W\S+ \S+ \d+ model\.py:12\] "\[model: caller\] \[request id: 7, 8\] 100 % sure"', line)
+    assert re.fullmatch(
+        r'W\S+ \S+ \d+ model\.py:12\] "\[model: caller\] \[request id: 7, 8\] 100 % sure"', line
+    )
 
 
 def test_a_line_without_a_location_shows_its_instance(model_log, capsys):

@@ -16,7 +16,9 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
     real = private_folders.is_foreign
 
     def is_foreign_here(status: os.stat_result, user: int) -> bool:
-        return any(os.path.samestat(status, os.stat(folder)) for folder in folders) or real(status, user)
+        return any(os.path.samestat(status, os.stat(folder)) for folder in folders) or real(
+            status, user
+        )
 
     monkeypatch.setattr(private_folders, "is_foreign", is_foreign_here)
     return folders
@@ -50,7 +52,9 @@ def test_a_folder_in_a_world_writable_one_is_refused_unless_that_is_sticky(tmp_p
 
 
 @pytest.mark.parametrize("configured", [True, False])
-def test_a_folder_of_another_user_is_refused(tmp_path: Path, foreign: set[Path], configured: bool) -> None:
+def test_a_folder_of_another_user_is_refused(
+    tmp_path: Path, foreign: set[Path], configured: bool
+) -> None:
     (tmp_path / "theirs").mkdir()
     foreign.add(tmp_path / "theirs")
     with pytest.raises(PermissionError, match="it belongs to another user"):

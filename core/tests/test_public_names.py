@@ -11,17 +11,40 @@ import pytest
 
 import tritonpy
 
-HEAVY = ("litestar", "uvicorn", "grpc", "onnxruntime", "torch", "prometheus_client", "asgiref", "google.protobuf")
-NAMESPACES = ("auth", "config", "execution", "frontend", "metrics", "plugins", "repository", "scheduling", "tracing")
+HEAVY = (
+    "litestar",
+    "uvicorn",
+    "grpc",
+    "onnxruntime",
+    "torch",
+    "prometheus_client",
+    "asgiref",
+    "google.protobuf",
+)
+NAMESPACES = (
+    "auth",
+    "config",
+    "execution",
+    "frontend",
+    "metrics",
+    "plugins",
+    "repository",
+    "scheduling",
+    "tracing",
+)
 MODULES = [tritonpy, *(importlib.import_module(f"tritonpy.{name}") for name in NAMESPACES)]
-MAX_NAMES = 45  # in `tritonpy` itself: what authors of backends and users of a server in their process need
+MAX_NAMES = (
+    45  # in `tritonpy` itself: what authors of backends and users of a server in their process need
+)
 
 in_each_module = pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 
 
 def test_importing_tritonpy_loads_no_framework_and_no_web_server() -> None:
     script = f"import sys, tritonpy; print([name for name in {HEAVY} if name in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert found.stdout.strip() == "[]"
 
 
@@ -52,7 +75,9 @@ def test_every_public_class_and_function_is_documented(module: ModuleType) -> No
 
 def test_namespaces_need_no_import_of_their_own() -> None:
     script = "import tritonpy; print(tritonpy.scheduling.Scheduler.__name__, tritonpy.auth.Verb.__name__)"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert found.stdout.split() == ["Scheduler", "Verb"]
 
 
@@ -68,7 +93,9 @@ def test_namespaces_need_no_import_of_their_own() -> None:
         ("Line", "tritonpy.scheduling.WaitingQueue"),
     ],
 )
-def test_a_name_of_an_earlier_release_works_and_a_warning_names_its_place(old: str, new: str) -> None:
+def test_a_name_of_an_earlier_release_works_and_a_warning_names_its_place(
+    old: str, new: str
+) -> None:
     module, _, name = new.rpartition(".")
     with pytest.warns(DeprecationWarning, match=rf"tritonpy\.{old} is now called {new}"):
         found = getattr(tritonpy, old)

@@ -16,4 +16,7 @@ from tritonpy.redacted_urls import redact_urls
     ],
 )
 def test_passwords_and_queries_are_redacted_anywhere_in_a_text(url, redacted):
-    assert redact_urls(f"cannot get '{url}', twice ({url})") == f"cannot get '{redacted}', twice ({redacted})"
+    assert (
+        redact_urls(f"cannot get '{url}', twice ({url})")
+        == f"cannot get '{redacted}', twice ({redacted})"
+    )

@@ -170,5 +170,8 @@ def test_without_control_groups_physical_memory_is_the_limit(tmp_path: Path) -> 
 def test_the_metrics_of_several_processes_have_their_names() -> None:
     families = memory_metrics({"0": [1, 2, 3], "1": [4, 5, 6]})
     used = families[0].metrics
-    assert [(metric.labels, metric.value) for metric in used] == [({"process": "0"}, 1.0), ({"process": "1"}, 4.0)]
+    assert [(metric.labels, metric.value) for metric in used] == [
+        ({"process": "0"}, 1.0),
+        ({"process": "1"}, 4.0),
+    ]
     assert memory_metrics({}) == []

@@ -107,7 +107,10 @@ def recorder():
 @pytest.fixture
 def make(model_repository, event_log):
     def build_server(plugin=None, served_by=None, **settings):
-        raw = {"repositories": [{"url": str(model_repository.path)}], "frontends": SILENT} | settings
+        raw = {
+            "repositories": [{"url": str(model_repository.path)}],
+            "frontends": SILENT,
+        } | settings
         toys = ToyPlugin({"version_reporter": version_reporter(event_log)} | (served_by or {}))
         return build(decode_server_config(raw), toy_plugins(toys, *([plugin] if plugin else [])))
 
@@ -128,7 +131,9 @@ def run(coroutine):
 
 @pytest.mark.parametrize("schedulers", [{}, {"sequence": DirectScheduler}])
 def test_the_sequence_extension_is_listed_if_a_scheduler_serves_it(schedulers):
-    server = build(decode_server_config({"frontends": SILENT}), toy_plugins(ToyPlugin(schedulers=schedulers)))
+    server = build(
+        decode_server_config({"frontends": SILENT}), toy_plugins(ToyPlugin(schedulers=schedulers))
+    )
     assert ("sequence" in server.engine.server_metadata().extensions) == bool(schedulers)
 
 
@@ -148,7 +153,10 @@ def test_a_server_runs_from_start_to_stop(make, model_repository, recorder, even
 
     assert server.engine.state is ServerState.INITIALIZING
     assert run(live()) == [[5]]
-    assert sorted(map(str, plugin.events[:2])) == ["('loaded', 'm', 1, 'version_reporter')", "listening"]
+    assert sorted(map(str, plugin.events[:2])) == [
+        "('loaded', 'm', 1, 'version_reporter')",
+        "listening",
+    ]
     assert plugin.events[2:] == [
         ("started", ServerState.READY), "answered", ("stopping",), "drained", ("unloaded", "m", 1, "version_reporter"), "closed", "flushed",
     ]  # fmt: skip
@@ -169,7 +177,10 @@ def test_a_port_in_use_fails_the_start_and_leaves_nothing_behind(make, model_rep
 
     with pytest.raises(StartupError, match=r"127\.0\.0\.1:1 is taken"):
         run(live())
-    assert [event for event in plugin.events if event in ("listening", "closed")] == ["listening", "closed"]
+    assert [event for event in plugin.events if event in ("listening", "closed")] == [
+        "listening",
+        "closed",
+    ]
     assert event_log.open_handles == []
 
 
@@ -219,13 +230,17 @@ def test_a_failing_model_stops_no_other_model(make, model_repository, recorder, 
     async def live():
         try:
             await server.start()
-            (answers,) = await asyncio.to_thread(recorder.wait, ask(server.engine, recorder, "good", [0]))
+            (answers,) = await asyncio.to_thread(
+                recorder.wait, ask(server.engine, recorder, "good", [0])
+            )
             return numbers(answers)
         finally:
             await server.stop()
 
     if exit_on_error:
-        with pytest.raises(StartupError, match=r"failed to load all models: bad, worse\. .*--exit-on-error=false"):
+        with pytest.raises(
+            StartupError, match=r"failed to load all models: bad, worse\. .*--exit-on-error=false"
+        ):
             run(live())
     else:
         assert run(live()) == [[5]]
@@ -258,7 +273,11 @@ def test_without_exit_on_error_an_unreadable_repository_makes_the_server_not_liv
         try:
             assert "cannot be read" in server.failure
             assert (engine.is_live(), engine.is_ready()) == (False, False)
-            for call in (engine.repository_index, engine.statistics, lambda: engine.is_model_ready("m")):
+            for call in (
+                engine.repository_index,
+                engine.statistics,
+                lambda: engine.is_model_ready("m"),
+            ):
                 with pytest.raises(Unavailable, match="Server not ready"):
                     call()
         finally:
@@ -350,7 +369,9 @@ class TestDrain:
 
 
 @pytest.mark.parametrize("hook", ["started", "stopping", "loaded", "unloaded", "stop"])
-def test_a_failing_plugin_is_logged_and_the_server_continues(make, model_repository, event_log, caplog, hook):
+def test_a_failing_plugin_is_logged_and_the_server_continues(
+    make, model_repository, event_log, caplog, hook
+):
     write(model_repository, "m")
     plugin = Everything(fails_in=[hook])
     server = make(plugin, frontends=SILENT | {"port": {}})
@@ -383,7 +404,9 @@ class Guarded(Everything):
 
 
 @pytest.mark.parametrize(("opened", "logged"), [(["health"], True), (["health", "metrics"], False)])
-def test_a_start_with_authentication_logs_that_metrics_need_credentials(make, caplog, opened, logged):
+def test_a_start_with_authentication_logs_that_metrics_need_credentials(
+    make, caplog, opened, logged
+):
     caplog.set_level(logging.INFO)
     frontends = SILENT | {"metrics": {}}
     server = make(Guarded(), frontends=frontends, auth={"keys": {}}, access={"open": opened})
@@ -416,7 +439,9 @@ def test_stop_works_without_a_start(make):
 
 class TestBuild:
     def test_a_missing_plugin_is_named(self, make):
-        with pytest.raises(PluginError, match=r"no plugin provides frontend 'http': .* tritonpy-frontend-http$"):
+        with pytest.raises(
+            PluginError, match=r"no plugin provides frontend 'http': .* tritonpy-frontend-http$"
+        ):
             make(frontends=SILENT | {"http": {}})
 
     @pytest.mark.parametrize(

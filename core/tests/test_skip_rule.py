@@ -72,7 +72,16 @@ def run(folder: Path, modules: Mapping[str, str], *arguments: str) -> tuple[int,
     shutil.copy(RULES, folder / "conftest.py")
     for name, text in modules.items():
         (folder / f"test_{name}.py").write_text("import pytest\n" + textwrap.dedent(text))
-    command = [sys.executable, "-m", "pytest", f"--rootdir={folder}", "-p", "no:cacheprovider", "-rP", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        f"--rootdir={folder}",
+        "-p",
+        "no:cacheprovider",
+        "-rP",
+        *arguments,
+    ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
 
@@ -91,7 +100,9 @@ def test_a_run_fails_for_unjustified_skips(offences: tuple[int, str]) -> None:
 @pytest.mark.parametrize("offence", OFFENCES)
 def test_unjustified_skips_are_listed(offences: tuple[int, str], offence: str) -> None:
     listed = offences[1].partition("left out without leave")[2]
-    assert re.search(rf"^test_{offence}\.py(::test_it)?: (skip|xfail): \S", listed, re.MULTILINE), listed
+    assert re.search(rf"^test_{offence}\.py(::test_it)?: (skip|xfail): \S", listed, re.MULTILINE), (
+        listed
+    )
 
 
 def test_a_skip_with_a_need_is_allowed_and_the_seed_is_printed(tmp_path: Path) -> None:

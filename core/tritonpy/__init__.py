@@ -1,7 +1,7 @@
 """tritonpy: an inference server in which every part is a plugin; the names that plugins may use.
 
-Start at `api` (what plugins implement), `types` (the data) and `server` (how a server is built). Plugins
-import names from here and from the namespaces in `_NAMESPACES`.
+Start at `api` (what plugins implement), `types` (the data) and `server` (how a server is built).
+Plugins import names from here and from the namespaces in `_NAMESPACES`.
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ _LAZY = {
 }
 
 
-# Names of earlier releases and their new places. Each works for one more release, with a DeprecationWarning.
+# Names of earlier releases and their new places. Each works for one more release, with a
+# DeprecationWarning.
 _RENAMED: dict[str, str] = {
     "Answerer": "tritonpy.frontend.OperationHandler",
     "Claimed": "tritonpy.frontend.ClaimedAddress",
@@ -140,9 +141,19 @@ _RENAMED: dict[str, str] = {
 }
 
 
-# Public modules. Names that they have were names of `tritonpy` in earlier releases, and work for one
-# more release, with a DeprecationWarning.
-_NAMESPACES = ("auth", "config", "execution", "frontend", "metrics", "plugins", "repository", "scheduling", "tracing")
+# Public modules. Names that they have were names of `tritonpy` in earlier releases, and work for
+# one more release, with a DeprecationWarning.
+_NAMESPACES = (
+    "auth",
+    "config",
+    "execution",
+    "frontend",
+    "metrics",
+    "plugins",
+    "repository",
+    "scheduling",
+    "tracing",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -32,7 +32,9 @@ class CallThreads:
         Raises its exceptions, and Unavailable if every thread is busy.
         """
         if not self._free.acquire(blocking=False):
-            raise Unavailable(f"{self._max_calls} {self._kind} calls are in progress already, try again later")
+            raise Unavailable(
+                f"{self._max_calls} {self._kind} calls are in progress already, try again later"
+            )
 
         def call_and_release() -> _T:
             try:

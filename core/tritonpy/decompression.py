@@ -12,7 +12,9 @@ _STEP = 1024 * 1024
 _READ_EITHER = 47  # zlib: 15 bits of window, + 32 accepts gzip and zlib headers
 
 
-def decompressed(packed: bytes, limit: int, *, name: str, remedy: str, memory: Reservation | None = None) -> bytes:
+def decompressed(
+    packed: bytes, limit: int, *, name: str, remedy: str, memory: Reservation | None = None
+) -> bytes:
     """Return the data of a gzip or zlib stream; data after the stream is ignored.
 
     `name` names the data in error texts; `remedy` describes how to raise the server's limit. Raises
@@ -25,16 +27,21 @@ def decompressed(packed: bytes, limit: int, *, name: str, remedy: str, memory: R
     data, size = BytesIO(), 0
     while True:
         try:
-            part = stream.decompress(stream.unconsumed_tail if size else packed, min(step, limit + 1 - size))
+            part = stream.decompress(
+                stream.unconsumed_tail if size else packed, min(step, limit + 1 - size)
+            )
         except zlib.error as error:
             raise InvalidArgument(f"failed to decompress {name}: {error}") from None
         ended = stream.eof
         if not part and not ended:
-            raise InvalidArgument(f"failed to decompress {name}: the compressed data ends too early")
+            raise InvalidArgument(
+                f"failed to decompress {name}: the compressed data ends too early"
+            )
         size += len(part)
         if size > limit:
             raise InvalidArgument(
-                f"Decompressed data size exceeds the maximum allowed value of {limit} bytes. {remedy}"
+                f"Decompressed data size exceeds the maximum allowed value of {limit} bytes. "
+                f"{remedy}"
             )
         if memory is not None:
             memory.require(held + size)

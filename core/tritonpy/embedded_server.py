@@ -59,7 +59,9 @@ def running_server(
     decoded = config if isinstance(config, ServerConfig) else decode_server_config(config)
     manager = make_plugin_manager(discover=installed, disable=decoded.plugins.disable)
     for number, plugin in enumerate(plugins if installed else (builtin, *plugins)):
-        manager.register(plugin, f"{getattr(plugin, '__name__', 'plugin')} given to running_server ({number})")
+        manager.register(
+            plugin, f"{getattr(plugin, '__name__', 'plugin')} given to running_server ({number})"
+        )
     manager.check()
     server = build(decoded, manager)
     with _event_loop() as run:

@@ -9,7 +9,9 @@ from typing import Any
 from tritonpy.errors import Internal
 
 
-def internal_error(log: logging.Logger | logging.LoggerAdapter[Any], subject: str, error: BaseException) -> Internal:
+def internal_error(
+    log: logging.Logger | logging.LoggerAdapter[Any], subject: str, error: BaseException
+) -> Internal:
     """Log an unexpected exception with a new error id; return an error with only the id.
 
     The returned error is for the client. `subject` is the subject of "… failed unexpectedly" in the

@@ -72,7 +72,9 @@ class TritonError(Exception):
 
     def with_request_id(self, request_id: str) -> TritonError:
         """Return the same error with Triton's request prefix: `[request id: X] text`."""
-        error = type(self)(f"[request id: {request_id or '<id_unknown>'}] {self.message}", self.reason)
+        error = type(self)(
+            f"[request id: {request_id or '<id_unknown>'}] {self.message}", self.reason
+        )
         error.retry_after_s = self.retry_after_s
         return error
 
@@ -166,7 +168,9 @@ class ResourceExhausted(TritonError):
     code = Code.RESOURCE_EXHAUSTED
     reason = FailureReason.REJECTED
 
-    def __init__(self, message: str, reason: FailureReason | None = None, retry_after_s: float = 1.0) -> None:
+    def __init__(
+        self, message: str, reason: FailureReason | None = None, retry_after_s: float = 1.0
+    ) -> None:
         super().__init__(message, reason)
         self.retry_after_s = retry_after_s
 

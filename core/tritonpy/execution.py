@@ -1,4 +1,4 @@
-"""What runners need: instances, dispatching, batch layouts, devices, and log records of other processes."""
+"""What runners need: instances, dispatching, batch layouts, devices, and log records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from tritonpy.api.backend import check_returned
-    from tritonpy.api.device import Device, DeviceBlock, DeviceMonitor, DeviceReading, DeviceUnavailable, NoDevice
+    from tritonpy.api.device import (
+        Device,
+        DeviceBlock,
+        DeviceMonitor,
+        DeviceReading,
+        DeviceUnavailable,
+        NoDevice,
+    )
     from tritonpy.api.worker import Launcher, SpawnedProcess, WorkerProcess
     from tritonpy.batching.batch_layout import BatchLayout
     from tritonpy.batching.gather import gather, scatter
@@ -26,11 +33,22 @@ if TYPE_CHECKING:
     from tritonpy.runners.isolation import chosen_runner, loads_in_worker
     from tritonpy.runners.memory_report import MemoryReport, pooled_memory, reports_memory
     from tritonpy.runners.readiness import ReadinessCheck
-    from tritonpy.runners.runner import ModelExecution, NewInstance, Runner, RunnerFactory, RunnerServices
+    from tritonpy.runners.runner import (
+        ModelExecution,
+        NewInstance,
+        Runner,
+        RunnerFactory,
+        RunnerServices,
+    )
     from tritonpy.runners.slot import Slot
     from tritonpy.runners.thread_pool import ThreadPool
     from tritonpy.runners.wakeups import Wakeups
-    from tritonpy.runners.warmup import MakeSamples, WarmupExecution, WarmupSample, warmup_executions
+    from tritonpy.runners.warmup import (
+        MakeSamples,
+        WarmupExecution,
+        WarmupSample,
+        warmup_executions,
+    )
     from tritonpy.statistics.memory import total_memory_usage
     from tritonpy.types import CPU, Owner
 
@@ -120,11 +138,22 @@ __getattr__ = lazy_names(
         "tritonpy.runners.isolation": ("chosen_runner", "loads_in_worker"),
         "tritonpy.runners.memory_report": ("MemoryReport", "pooled_memory", "reports_memory"),
         "tritonpy.runners.readiness": ("ReadinessCheck",),
-        "tritonpy.runners.runner": ("ModelExecution", "NewInstance", "Runner", "RunnerFactory", "RunnerServices"),
+        "tritonpy.runners.runner": (
+            "ModelExecution",
+            "NewInstance",
+            "Runner",
+            "RunnerFactory",
+            "RunnerServices",
+        ),
         "tritonpy.runners.slot": ("Slot",),
         "tritonpy.runners.thread_pool": ("ThreadPool",),
         "tritonpy.runners.wakeups": ("Wakeups",),
-        "tritonpy.runners.warmup": ("MakeSamples", "WarmupExecution", "WarmupSample", "warmup_executions"),
+        "tritonpy.runners.warmup": (
+            "MakeSamples",
+            "WarmupExecution",
+            "WarmupSample",
+            "warmup_executions",
+        ),
         "tritonpy.statistics.memory": ("total_memory_usage",),
         "tritonpy.types": ("CPU", "Owner"),
     },

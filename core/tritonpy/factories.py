@@ -50,7 +50,9 @@ def make_tracing(config: TraceConfig, plugins: PluginManager) -> Tracing:
     Raises PluginError for an unknown mode, InvalidServerConfig for invalid options.
     """
     kind: Any = plugins.get("tritonpy_trace_sinks", config.mode, "trace mode").load()
-    options = decode_options(kind.Options, config.modes.get(config.mode, {}), f"trace.modes.{config.mode}")
+    options = decode_options(
+        kind.Options, config.modes.get(config.mode, {}), f"trace.modes.{config.mode}"
+    )
     sink: TraceSink = kind(options)
     start = TraceSettings(
         level=[] if "OFF" in config.level else list(config.level),
@@ -76,9 +78,15 @@ def open_repositories(config: ServerConfig, plugins: PluginManager) -> list[Repo
         scheme = urlparse(settings.url).scheme if "://" in settings.url else "file"
         name = ANY if scheme not in table and ANY in table else scheme
         kind = plugins.get(HOOK, name, "model repository").load()
-        where = f"repositories[{number}].options" if settings.options else f"repository_options.{scheme}"
+        where = (
+            f"repositories[{number}].options"
+            if settings.options
+            else f"repository_options.{scheme}"
+        )
         raw = {**config.repository_options.get(scheme, {}), **settings.options}
-        repositories.append(kind(decode_options(kind.Options, raw, where), RepositoryContext(settings.url, cache)))
+        repositories.append(
+            kind(decode_options(kind.Options, raw, where), RepositoryContext(settings.url, cache))
+        )
     return repositories
 
 
@@ -91,8 +99,10 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     return Path(tempfile.gettempdir()) / f"tritonpy-{os.getuid()}"
 
 
-def make_authorizer(config: ServerConfig, plugins: PluginManager, metrics: ModelMetrics) -> Authorizer | None:
-    """Return the authorizer with the authenticators of `auth:`, in that order, or None without any."""
+def make_authorizer(
+    config: ServerConfig, plugins: PluginManager, metrics: ModelMetrics
+) -> Authorizer | None:
+    """Return the authorizer with the authenticators of `auth:` in order, or None without any."""
     if not config.auth:
         return None
     from tritonpy.auth.authorizer import Authorizer
@@ -102,7 +112,9 @@ def make_authorizer(config: ServerConfig, plugins: PluginManager, metrics: Model
     for name, raw in config.auth.items():
         kind = plugins.get("tritonpy_authenticators", name, "authenticator").load()
         authenticators[name] = kind(decode_options(kind.Options, raw, f"auth.{name}"))
-    return Authorizer(authenticators, config.access.open, Denials(metrics, logging.getLogger("tritonpy.auth")))
+    return Authorizer(
+        authenticators, config.access.open, Denials(metrics, logging.getLogger("tritonpy.auth"))
+    )
 
 
 def make_frontends(
@@ -143,7 +155,9 @@ def make_gpus(config: ServerConfig, plugins: PluginManager, metrics: CustomMetri
     registration = plugins.table("tritonpy_devices").get("cuda")
     if registration is None and config.devices != DeviceSettings():
         log.warning("devices has no effect: %s", missing_plugin())
-    gpus: Device = NoDevice(config.devices) if registration is None else registration.load()(config.devices)
+    gpus: Device = (
+        NoDevice(config.devices) if registration is None else registration.load()(config.devices)
+    )
     metrics.add_source(gpus.metrics)
     return gpus
 
@@ -169,11 +183,15 @@ def make_cache(
     return None
 
 
-def make_sharing(config: ServerConfig, plugins: PluginManager, metrics: CustomMetrics) -> Sharing | None:
+def make_sharing(
+    config: ServerConfig, plugins: PluginManager, metrics: CustomMetrics
+) -> Sharing | None:
     """Return the sharing policy of `sharing:`, or None."""
     for name, raw in config.sharing.items():  # one at most: the configuration was checked
         kind = plugins.get("tritonpy_sharings", name, "sharing plugin").load()
-        sharing: Sharing = kind(decode_options(kind.Options, raw, f"sharing.{name}"), ModelMetrics(metrics))
+        sharing: Sharing = kind(
+            decode_options(kind.Options, raw, f"sharing.{name}"), ModelMetrics(metrics)
+        )
         return sharing
     return None
 
@@ -183,9 +201,9 @@ def make_limiter(config: ServerConfig, plugins: PluginManager) -> RateLimiter:
     settings = config.rate_limit
     if settings.mode == "off" and settings.resources:
         log.warning("rate_limit.resources has no effect: rate_limit.mode is off")
-    limiter: RateLimiter = plugins.get("tritonpy_rate_limiters", settings.mode, "rate limiter").load()(
-        settings.resources
-    )
+    limiter: RateLimiter = plugins.get(
+        "tritonpy_rate_limiters", settings.mode, "rate limiter"
+    ).load()(settings.resources)
     return limiter
 
 
@@ -201,5 +219,7 @@ def make_agents(config: ServerConfig, plugins: PluginManager) -> Callable[[str],
 
 def _agent(config: ServerConfig, plugins: PluginManager, name: str) -> RepoAgent:
     kind: Any = plugins.get("tritonpy_repo_agents", name, "repository agent").load()
-    agent: RepoAgent = kind(decode_options(kind.Options, config.repo_agents.get(name, {}), f"repo_agents.{name}"))
+    agent: RepoAgent = kind(
+        decode_options(kind.Options, config.repo_agents.get(name, {}), f"repo_agents.{name}")
+    )
     return agent

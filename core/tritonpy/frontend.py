@@ -1,4 +1,4 @@
-"""What an engine offers to frontends besides inference: operations, shared-memory regions and traces."""
+"""What an engine offers to frontends besides inference: operations, regions, traces."""
 
 from __future__ import annotations
 
@@ -7,8 +7,21 @@ from typing import TYPE_CHECKING
 from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from tritonpy.api.engine import ModelMetadata, Operation, OperationCall, ServerMetadata, TensorMetadata
-    from tritonpy.api.frontend import Claim, ClaimedAddress, Frontend, FrontendContext, SharedPort, Transport
+    from tritonpy.api.engine import (
+        ModelMetadata,
+        Operation,
+        OperationCall,
+        ServerMetadata,
+        TensorMetadata,
+    )
+    from tritonpy.api.frontend import (
+        Claim,
+        ClaimedAddress,
+        Frontend,
+        FrontendContext,
+        SharedPort,
+        Transport,
+    )
     from tritonpy.api.frontend_host import FrontendHost, FrontendHostContext
     from tritonpy.api.operation import OperationGroup, OperationHandler
     from tritonpy.api.router import Router, RouterContext
@@ -114,8 +127,21 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "tritonpy.api.engine": ("ModelMetadata", "ServerMetadata", "TensorMetadata", "Operation", "OperationCall"),
-        "tritonpy.api.frontend": ("Claim", "ClaimedAddress", "Frontend", "FrontendContext", "Transport", "SharedPort"),
+        "tritonpy.api.engine": (
+            "ModelMetadata",
+            "ServerMetadata",
+            "TensorMetadata",
+            "Operation",
+            "OperationCall",
+        ),
+        "tritonpy.api.frontend": (
+            "Claim",
+            "ClaimedAddress",
+            "Frontend",
+            "FrontendContext",
+            "Transport",
+            "SharedPort",
+        ),
         "tritonpy.api.frontend_host": ("FrontendHost", "FrontendHostContext"),
         "tritonpy.api.operation": ("OperationGroup", "OperationHandler"),
         "tritonpy.api.router": ("Router", "RouterContext"),
@@ -124,7 +150,13 @@ __getattr__ = lazy_names(
         "tritonpy.engine.operations": ("Operations",),
         "tritonpy.error_ids": ("internal_error",),
         "tritonpy.logs": ("LogChanges", "LogSettings", "follow_log_settings", "log_settings"),
-        "tritonpy.network.acceptor": ("Acceptor", "Descriptors", "Evictable", "delivered", "unread"),
+        "tritonpy.network.acceptor": (
+            "Acceptor",
+            "Descriptors",
+            "Evictable",
+            "delivered",
+            "unread",
+        ),
         "tritonpy.network.port_claim": ("claim_port",),
         "tritonpy.network.tls_files": ("TlsFiles",),
         "tritonpy.network.frontend_options": ("HttpConnectionOptions", "TlsOptions"),

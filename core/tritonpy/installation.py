@@ -25,7 +25,12 @@ def install_command(requirement: str, *, reinstall: bool = False) -> str:
         options += ["--find-links", str(origin.parent)]
     elif origin is not None and _is_in_checkout(requirement, origin.parent):
         return shlex.join(
-            [_relative(Path(sys.executable)), _relative(origin.parent / INSTALLER), *options, requirement]
+            [
+                _relative(Path(sys.executable)),
+                _relative(origin.parent / INSTALLER),
+                *options,
+                requirement,
+            ]
         )
     return shlex.join(["pip", "install", *options, requirement])
 

@@ -43,7 +43,8 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is logged, how and where; the section `logging` of server.yaml."""
 
     verbose: Annotated[
-        int, msgspec.Meta(ge=0, description="0: no verbose lines; higher numbers show more of them.")
+        int,
+        msgspec.Meta(ge=0, description="0: no verbose lines; higher numbers show more of them."),
     ] = 0
     info: Annotated[bool, msgspec.Meta(description="Log information messages.")] = True
     warning: Annotated[bool, msgspec.Meta(description="Log warnings.")] = True
@@ -52,7 +53,9 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         LogFormat,
         msgspec.Meta(description="Triton's two line formats, or one JSON object per line."),
     ] = "default"
-    file: Annotated[str, msgspec.Meta(description="Append to this file instead of standard error.")] = ""
+    file: Annotated[
+        str, msgspec.Meta(description="Append to this file instead of standard error.")
+    ] = ""
 
     def admits(self, level: int) -> bool:
         """Return whether records of this logging level are written.
@@ -71,7 +74,11 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the lowest logging level that is written, so that lower ones cost nothing."""
         if self.verbose:
             return max(logging.DEBUG + 1 - self.verbose, 1)
-        switches = ((self.info, logging.INFO), (self.warning, logging.WARNING), (self.error, logging.ERROR))
+        switches = (
+            (self.info, logging.INFO),
+            (self.warning, logging.WARNING),
+            (self.error, logging.ERROR),
+        )
         return next((level for on, level in switches if on), logging.CRITICAL + 1)
 
 
@@ -89,7 +96,11 @@ class LogChanges(msgspec.Struct, frozen=True):
 
     def applied_to(self, settings: LogSettings) -> LogSettings:
         """Return `settings` with these changes."""
-        named = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not UNSET}
+        named = {
+            name: value
+            for name, value in msgspec.structs.asdict(self).items()
+            if value is not UNSET
+        }
         return msgspec.structs.replace(settings, **named)
 
 
@@ -110,7 +121,11 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line; a table or a traceback follows on separate lines."""
         time, letter = datetime.fromtimestamp(record.created, UTC), _letter(record.levelno)
-        stamp = f"{time:%Y-%m-%dT%H:%M:%SZ} {letter}" if self._iso8601 else f"{letter}{time:%m%d %H:%M:%S.%f}"
+        stamp = (
+            f"{time:%Y-%m-%dT%H:%M:%SZ} {letter}"
+            if self._iso8601
+            else f"{letter}{time:%m%d %H:%M:%S.%f}"
+        )
         text = shortened(record.getMessage())
         request_id, model = getattr(record, "request_id", ""), getattr(record, "model", "")
         if request_id and not text.startswith("[request id:"):
@@ -134,7 +149,12 @@ def _colored(file: TextIO | None) -> bool:
 
     See https://no-color.org.
     """
-    return file is None and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stderr.isatty()
+    return (
+        file is None
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+        and sys.stderr.isatty()
+    )
 
 
 def terminal_columns() -> int:
@@ -155,7 +175,7 @@ def _letter(level: int) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as one JSON object per line: time, level, logger, message and other fields."""
+    """Formats a record as a line of JSON: time, level, logger, message and other fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the JSON object."""
@@ -167,7 +187,9 @@ class JsonFormatter(logging.Formatter):
             "message": shortened(record.getMessage()),
         }
         whole = "models" if hasattr(record, "models") else "table"
-        line |= {name: getattr(record, name) for name in (*LOG_FIELDS, whole) if hasattr(record, name)}
+        line |= {
+            name: getattr(record, name) for name in (*LOG_FIELDS, whole) if hasattr(record, name)
+        }
         error = _traceback(record)
         if error:
             line["exception"] = error
@@ -214,7 +236,9 @@ class ServerLogHandler(logging.Handler):
         if settings.format == "json":
             return JsonFormatter()
         escape = os.environ.get(ESCAPE_VARIABLE) != "0"
-        return LineFormatter(settings.format == "ISO8601", escape=escape, color=_colored(self._file))
+        return LineFormatter(
+            settings.format == "ISO8601", escape=escape, color=_colored(self._file)
+        )
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line; errors are reported on standard error, as logging does."""
@@ -307,7 +331,9 @@ _followers: tuple[Callable[[LogSettings], None], ...] = ()
 
 
 def _installed() -> ServerLogHandler | None:
-    return next((each for each in logging.getLogger().handlers if isinstance(each, ServerLogHandler)), None)
+    return next(
+        (each for each in logging.getLogger().handlers if isinstance(each, ServerLogHandler)), None
+    )
 
 
 def log_uncaught_exceptions() -> None:

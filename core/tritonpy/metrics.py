@@ -1,4 +1,4 @@
-"""Metrics and statistics: snapshots that exporters read, custom metric families, observers of events."""
+"""Metrics and statistics: snapshots for exporters, custom metric families, observers."""
 
 from __future__ import annotations
 

@@ -10,7 +10,12 @@ import msgspec
 
 from tritonpy.api.contexts import InstanceContext, ModelContext
 
-_LEVELS = {"VERBOSE": logging.DEBUG, "INFO": logging.INFO, "WARNING": logging.WARNING, "ERROR": logging.ERROR}
+_LEVELS = {
+    "VERBOSE": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARNING": logging.WARNING,
+    "ERROR": logging.ERROR,
+}
 
 
 class LogRecordMessage(msgspec.Struct):
@@ -35,7 +40,14 @@ def write_record(record: LogRecordMessage) -> None:
         fields["table"] = record.table
     log.handle(
         log.makeRecord(
-            record.logger, record.level, record.file, record.line, "%s", (record.message,), None, extra=fields
+            record.logger,
+            record.level,
+            record.file,
+            record.line,
+            "%s",
+            (record.message,),
+            None,
+            extra=fields,
         )
     )
 
@@ -55,13 +67,19 @@ class ModelLog:
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         self._name = instance.name
-        self._fields: dict[str, str | int] = {"model": model.name, "version": model.version, "instance": instance.name}
+        self._fields: dict[str, str | int] = {
+            "model": model.name,
+            "version": model.version,
+            "instance": instance.name,
+        }
 
     def write(self, message: LogLineMessage) -> None:
         """Log a line of a worker."""
         self.log(message.level, message.message, message.requests, message.file, message.line)
 
-    def log(self, level: str, message: str, requests: Sequence[str] = (), file: str = "", line: int = 0) -> None:
+    def log(
+        self, level: str, message: str, requests: Sequence[str] = (), file: str = "", line: int = 0
+    ) -> None:
         """Log a line of the level INFO, WARNING, ERROR or VERBOSE.
 
         The arguments are as in `LogLineMessage`.
@@ -69,5 +87,7 @@ class ModelLog:
         ids = ", ".join(each for each in requests if each)
         fields = self._fields | {"request_id": ids} if ids else self._fields
         write_record(
-            LogRecordMessage("tritonpy.model", _LEVELS[level], message, file or self._name, line, fields=fields)
+            LogRecordMessage(
+                "tritonpy.model", _LEVELS[level], message, file or self._name, line, fields=fields
+            )
         )

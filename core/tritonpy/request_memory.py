@@ -63,7 +63,8 @@ class RequestMemory:
         return RequestMemoryFull(
             f"The server has no memory for this request: it needs {nbytes} more bytes, and "
             f"{self.used} of {self.limit} bytes for requests and "
-            "unsent responses are in use. Try again later, send smaller requests, or use --request-memory (request_memory in server.yaml) to "
+            "unsent responses are in use. Try again later, send smaller requests, "
+            "or use --request-memory (request_memory in server.yaml) to "
             "increase the limit."
         )
 
@@ -103,18 +104,26 @@ class RequestMemory:
 
 
 _FAMILIES = (
-    ("nv_request_memory_bytes", "Bytes of requests and unsent responses that frontends hold", MetricKind.GAUGE),
+    (
+        "nv_request_memory_bytes",
+        "Bytes of requests and unsent responses that frontends hold",
+        MetricKind.GAUGE,
+    ),
     (
         "nv_request_memory_limit_bytes",
         "Most bytes of requests and unsent responses, 0 for any number",
         MetricKind.GAUGE,
     ),
-    ("nv_request_memory_refusals", "Number of times that a request or a response found no memory", MetricKind.COUNTER),
+    (
+        "nv_request_memory_refusals",
+        "Number of times that a request or a response found no memory",
+        MetricKind.COUNTER,
+    ),
 )  # name, description and kind of each metric
 
 
 def memory_metrics(values: Mapping[str, Sequence[int]]) -> list[FamilySnapshot]:
-    """Return the metrics for the `values` of each process, by its name ("" for a single process)."""
+    """Return the metrics for the `values` by process name ("" for a single process)."""
     return [
         FamilySnapshot(
             name,
@@ -144,7 +153,7 @@ class ClientMemory:
 
 
 class Reservation:
-    """Bytes reserved for one purpose, until they are released or the object is garbage-collected."""
+    """Bytes reserved for one purpose, until released or the object is garbage-collected."""
 
     __slots__ = ("_client", "nbytes")
 
@@ -195,7 +204,10 @@ def memory_limit(root: Path = Path("/")) -> int:
     It is the minimum of physical memory, resource limits and the limits of its control groups.
     """
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_group_limits(root)]
-    limits = (resource.getrlimit(resource.RLIMIT_AS)[0], resource.getrlimit(resource.RLIMIT_DATA)[0])
+    limits = (
+        resource.getrlimit(resource.RLIMIT_AS)[0],
+        resource.getrlimit(resource.RLIMIT_DATA)[0],
+    )
     return min([*found, *[limit for limit in limits if limit != resource.RLIM_INFINITY]])
 
 

@@ -145,7 +145,8 @@ class Server:
             self.failures = await loading
         if self.failures and self.config.exit_on_error:
             raise StartupError(
-                f"failed to load all models: {', '.join(sorted(self.failures))}. Repair or remove them, "
+                f"failed to load all models: {', '.join(sorted(self.failures))}. "
+                "Repair or remove them, "
                 "or serve what does load with --exit-on-error=false."
             )
         if self.failure:
@@ -170,9 +171,14 @@ class Server:
             log.info("%s listens on %s", name, frontend.address())
         if self._single_port is not None:
             self._single_port.serve(self.frontends)
-        if "metrics" in self.frontends and self._authorizer is not None and self._authorizer.guards("metrics"):
+        if (
+            "metrics" in self.frontends
+            and self._authorizer is not None
+            and self._authorizer.guards("metrics")
+        ):
             log.info(
-                "metrics need credentials: give Prometheus a key or token with the right 'read' on '*', "
+                "metrics need credentials: give Prometheus a key or token with the right 'read' "
+                "on '*', "
                 "or write 'access: {open: [health, metrics]}' in server.yaml"
             )
 
@@ -184,7 +190,9 @@ class Server:
         """
         loop = asyncio.get_running_loop()
         begun, limit_s = loop.time(), timeout_s * _CONNECTIONS_SHARE
-        await asyncio.gather(*(frontend.stop_accepting(timeout_s, limit_s) for frontend in self._started))
+        await asyncio.gather(
+            *(frontend.stop_accepting(timeout_s, limit_s) for frontend in self._started)
+        )
         return max(timeout_s - (loop.time() - begun), 0)
 
     async def drain(self, timeout_s: float | None = None) -> bool:
@@ -214,7 +222,9 @@ class Server:
         found = self._repository.in_flight()
         log.info("Waiting for in-flight requests to complete.")
         log.info(
-            "Timeout %d: Found %d model versions that have in-flight inferences", timeout_s + _ROUNDING_S, len(found)
+            "Timeout %d: Found %d model versions that have in-flight inferences",
+            timeout_s + _ROUNDING_S,
+            len(found),
         )
         for name, version, count in found:
             log.info("Model '%s' (version %d) has %d in-flight inferences", name, version, count)
@@ -268,17 +278,27 @@ class Server:
             return failures
         if index:
             log.info(
-                "models:", extra={"table": index_as_table(index, terminal_columns()), "models": index_as_dicts(index)}
+                "models:",
+                extra={
+                    "table": index_as_table(index, terminal_columns()),
+                    "models": index_as_dicts(index),
+                },
             )
         else:
             urls = ", ".join(redact_urls(repository.url) for repository in self.config.repositories)
             log.warning(
-                "no models in %s: a model is a folder with a version folder in it, such as digits/1/model.onnx", urls
+                (
+                    "no models in %s: a model is a folder with a version folder in it, "
+                    "such as digits/1/model.onnx"
+                ),
+                urls,
             )
         return failures
 
 
-def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: RateLimiter | None = None) -> Server:
+def build(
+    config: ServerConfig, plugins: PluginManager | None = None, limiter: RateLimiter | None = None
+) -> Server:
     """Return a server with the parts that `config` names; nothing runs yet.
 
     Raises StartupError (PluginError, InvalidServerConfig) for missing plugins and for wrong
@@ -292,23 +312,23 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     gpus = make_gpus(config, plugins, metrics)
     engine = _engine(config, plugins, table, metrics, graph, tracing, gpus)
     observers = make_observers(config, plugins)
-    backends = Backends(plugins, config.backends, config.backend_defaults, BackendFolders(config.backend_directory))
-    backends.check_options()
-    cache = make_cache(config, plugins, timer, metrics)
-    sharing = make_sharing(config, plugins, metrics)
     pools = ThreadPool("execution", EXECUTION_THREADS), ThreadPool("background", BACKGROUND_THREADS)
     limiter, policies = limiter or make_limiter(config, plugins), HostPolicies(config.host_policies)
-    runners = RunnerFactories(plugins, RunnerServices(table.config, graph, limiter, wakeups, *pools, policies))
+    services = RunnerServices(table.config, graph, limiter, wakeups, *pools, policies)
+    runners = RunnerFactories(plugins, services)
+    cache = make_cache(config, plugins, timer, metrics)
+    sharing = make_sharing(config, plugins, metrics)
+    agents, new_queue = make_agents(config, plugins), None if sharing is None else sharing.new_queue
     load_context = LoadContext(
         plugins=plugins,
-        backends=backends,
+        backends=_backends(config, plugins),
         engine=engine,
         timer=timer,
         wakeups=wakeups,
         runners=runners,
         metrics=metrics,
         observers=observers,
-        agents=make_agents(config, plugins),
+        agents=agents,
         required_agents=config.required_repo_agents,
         gpus=gpus,
         gpu_limits=GpuLimits(gpus),
@@ -316,27 +336,33 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         config_name=config.model_config_name,
         latencies=config.latencies,
         cache=cache,
-        new_queue=None if sharing is None else sharing.new_queue,
+        new_queue=new_queue,
     )
     host = _frontend_host(config, plugins, tracing, metrics)
     repository = _repository(config, plugins, table, load_context, host)
     engine.attach(repository)
+    engine.offer(repository.operations())
     if sharing is not None:
         engine.share(sharing)
-    engine.offer(repository.operations())
     authorizer = make_authorizer(config, plugins, ModelMetrics(metrics))
-    kept_headers = frozenset[str]() if sharing is None else sharing.headers()
     front = make_router_chain(engine, config, plugins, metrics)
-    memory = request_memory(config.request_memory)
+    memory, single_port = request_memory(config.request_memory), _single_port(config)
     if host is None:  # otherwise each frontend process reports its own memory
         metrics.add_source(memory.metrics)
-    single_port = _single_port(config)
+    headers = front.headers if sharing is None else front.headers | sharing.headers()
     frontends = make_frontends(
-        config, plugins, authorizer, tracing, kept_headers | front.headers, metrics, memory, gpus, single_port
+        config, plugins, authorizer, tracing, headers, metrics, memory, gpus, single_port
     )
     frontends = frontends if host is None else host.host(frontends)
     made = observers, timer, wakeups, authorizer, cache, gpus, front, pools, single_port, runners
     return Server(config, plugins, engine, repository, frontends, *made)
+
+
+def _backends(config: ServerConfig, plugins: PluginManager) -> Backends:
+    folders = BackendFolders(config.backend_directory)
+    backends = Backends(plugins, config.backends, config.backend_defaults, folders)
+    backends.check_options()
+    return backends
 
 
 def _engine(
@@ -352,7 +378,9 @@ def _engine(
     extensions = [name for name in EXTENSIONS if sequences or name != "sequence"]
     metadata = ServerMetadata(config.id, SERVER_VERSION, extensions)
     explicit, regions = config.control.mode == "explicit", Regions(config.allow_client_shm, gpus)
-    return LocalEngine(table, metrics, graph, metadata, explicit, config.strict_readiness, regions, tracing)
+    return LocalEngine(
+        table, metrics, graph, metadata, explicit, config.strict_readiness, regions, tracing
+    )
 
 
 def _repository(
@@ -397,12 +425,22 @@ def _events(plugins: PluginManager, host: FrontendHost | None) -> ModelEvents:
     def loaded(model: LoadedModel) -> None:
         if host is not None:
             host.models_changed()
-        _call_hook(plugins.hook.tritonpy_model_loaded, name=model.name, version=model.version, config=model.config)
+        _call_hook(
+            plugins.hook.tritonpy_model_loaded,
+            name=model.name,
+            version=model.version,
+            config=model.config,
+        )
 
     def unloaded(model: LoadedModel) -> None:
         if host is not None:
             host.models_changed()
-        _call_hook(plugins.hook.tritonpy_model_unloaded, name=model.name, version=model.version, config=model.config)
+        _call_hook(
+            plugins.hook.tritonpy_model_unloaded,
+            name=model.name,
+            version=model.version,
+            config=model.config,
+        )
 
     return ModelEvents(loaded, unloaded)
 

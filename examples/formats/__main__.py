@@ -1,9 +1,9 @@
-"""Train the digits model and write it in several formats: `python -m examples.formats FOLDER [FORMAT …]`.
+"""Train the digits model: `python -m examples.formats FOLDER [FORMAT …]`.
 
-Each format becomes a model `digits_FORMAT` in the repository FOLDER, without `config.pbtxt` if the format describes
-itself. `FOLDER/../digits.npz` stores the weights for later runs.
+Each format becomes a model `digits_FORMAT` in the repository FOLDER, without `config.pbtxt` if the
+format describes itself. `FOLDER/../digits.npz` stores the weights for later runs.
 
-    pip install scikit-learn torch onnx onnxscript        # and tensorflow, openvino for their formats
+    pip install scikit-learn torch onnx onnxscript  # and tensorflow, openvino for their formats
     python -m examples.formats models onnx torchscript
     tritonpy serve --model-repository models
 """

@@ -32,7 +32,7 @@ class Network(torch.nn.Module):
 
 
 def train() -> Weights:
-    """Train for a few seconds on four fifths of the digits and return the weights; deterministic per machine."""
+    """Train on four fifths of the digits and return the weights; deterministic per machine."""
     torch.manual_seed(SEED)
     torch.set_num_threads(1)  # the network is too small for several threads
     torch.use_deterministic_algorithms(True)
@@ -43,7 +43,9 @@ def train() -> Weights:
     for _ in range(EPOCHS):
         for chosen in torch.randperm(len(rows)).split(BATCH):
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(network.logits(rows[chosen]), targets[chosen]).backward()
+            torch.nn.functional.cross_entropy(
+                network.logits(rows[chosen]), targets[chosen]
+            ).backward()
             optimizer.step()
     return {name: value.numpy().copy() for name, value in network.state_dict().items()}
 

@@ -1,4 +1,4 @@
-"""The digits model in formats of TensorFlow and Keras: SavedModel, frozen GraphDef, and `.keras` file."""
+"""The digits model for TensorFlow and Keras: SavedModel, frozen GraphDef, `.keras` file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_savedmodel(folder: Path, weights: Weights) -> None:
 
 
 def write_graphdef(folder: Path, weights: Weights) -> None:
-    """Write `model.graphdef` with weights as constants, the input `image`, and the output `scores`."""
+    """Write `model.graphdef` with constant weights, input `image` and output `scores`."""
     network = network_of(weights)
 
     @tf.function(input_signature=[IMAGE])
@@ -65,6 +65,8 @@ def network_of(weights: Weights) -> Any:
         name="digits",
     )
     for name, order in (("conv0", (2, 3, 1, 0)), ("conv1", (2, 3, 1, 0))):
-        network.get_layer(name).set_weights([np.transpose(weights[f"{name}.weight"], order), weights[f"{name}.bias"]])
+        network.get_layer(name).set_weights(
+            [np.transpose(weights[f"{name}.weight"], order), weights[f"{name}.bias"]]
+        )
     network.get_layer("scores").set_weights([weights["dense.weight"].T, weights["dense.bias"]])
     return network

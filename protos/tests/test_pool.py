@@ -14,7 +14,11 @@ from tritonpy_protos import POOL, grpc_service_pb2, model_config_pb2
 
 def run(code: str, **env: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -31,8 +35,12 @@ print(got.model_name, got.raw_input_contents[0])
 
 
 @pytest.mark.parametrize("implementation", ["upb", "python"])
-@pytest.mark.parametrize("imports", [(OURS, CLIENTS), (CLIENTS, OURS)], ids=["ours first", "tritonclient first"])
-def test_works_with_tritonclient_in_either_import_order(imports: tuple[str, str], implementation: str) -> None:
+@pytest.mark.parametrize(
+    "imports", [(OURS, CLIENTS), (CLIENTS, OURS)], ids=["ours first", "tritonclient first"]
+)
+def test_works_with_tritonclient_in_either_import_order(
+    imports: tuple[str, str], implementation: str
+) -> None:
     code = "\n".join([*imports, EXCHANGE])
     assert run(code, PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=implementation) == "m b'abc'\n"
 
@@ -55,7 +63,9 @@ def test_importing_loads_no_grpc() -> None:
 
 
 def test_files_keep_their_names_for_reflection() -> None:
-    assert [file.name for file in POOL.FindFileByName("grpc_service.proto").dependencies] == ["model_config.proto"]
+    assert [file.name for file in POOL.FindFileByName("grpc_service.proto").dependencies] == [
+        "model_config.proto"
+    ]
     assert POOL is not descriptor_pool.Default()
 
 
@@ -69,7 +79,9 @@ def test_modules_look_like_those_that_protoc_writes() -> None:
 
 
 def test_messages_of_one_file_hold_those_of_the_other() -> None:
-    config = model_config_pb2.ModelConfig(name="m", input=[model_config_pb2.ModelInput(name="x", dims=[-1, 3])])
+    config = model_config_pb2.ModelConfig(
+        name="m", input=[model_config_pb2.ModelInput(name="x", dims=[-1, 3])]
+    )
     response = grpc_service_pb2.ModelConfigResponse(config=config)
     assert type(response.config) is model_config_pb2.ModelConfig
     assert response.config == config

@@ -19,11 +19,15 @@ def test_a_method_has_its_path_and_messages() -> None:
 
 
 def test_only_the_stream_method_streams_and_it_does_so_both_ways() -> None:
-    assert [(m.name, m.server_streaming) for m in METHODS if m.client_streaming] == [("ModelStreamInfer", True)]
+    assert [(m.name, m.server_streaming) for m in METHODS if m.client_streaming] == [
+        ("ModelStreamInfer", True)
+    ]
     assert sum(method.server_streaming for method in METHODS) == 1
 
 
-@pytest.mark.parametrize("rpc", ["ServerLive", "RepositoryIndex", "CudaSharedMemoryRegister", "LogSettings"])
+@pytest.mark.parametrize(
+    "rpc", ["ServerLive", "RepositoryIndex", "CudaSharedMemoryRegister", "LogSettings"]
+)
 def test_every_group_of_methods_exists(rpc: str) -> None:
     assert rpc in NAMES
     assert len(NAMES) == 20

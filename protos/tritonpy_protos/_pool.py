@@ -16,7 +16,9 @@ from google.protobuf.message import Message
 
 
 def _filled_pool() -> descriptor_pool.DescriptorPool:
-    files = descriptor_pb2.FileDescriptorSet.FromString((Path(__file__).parent / "inference.binpb").read_bytes())
+    files = descriptor_pb2.FileDescriptorSet.FromString(
+        (Path(__file__).parent / "inference.binpb").read_bytes()
+    )
     pool = descriptor_pool.DescriptorPool()
     for file in files.file:
         pool.Add(file)  # protoc writes a file after its imports
@@ -27,7 +29,7 @@ POOL = _filled_pool()
 
 
 def module_names(file_name: str, module: str) -> dict[str, Any]:
-    """Return the names that protoc's own module for a .proto file defines, for the module `module`."""
+    """Return the names that protoc's module for a .proto file defines, for `module`."""
     file = POOL.FindFileByName(file_name)
     names: dict[str, Any] = {"DESCRIPTOR": file}
     for name, enum in file.enum_types_by_name.items():

@@ -31,8 +31,12 @@ def _method(found: MethodDescriptor) -> Method:
     request: type[Message] = getattr(grpc_service_pb2, found.input_type.name)
     response: type[Message] = getattr(grpc_service_pb2, found.output_type.name)
     path = f"/{SERVICE}/{found.name}"
-    return Method(found.name, path, request, response, found.client_streaming, found.server_streaming)
+    return Method(
+        found.name, path, request, response, found.client_streaming, found.server_streaming
+    )
 
 
-METHODS: tuple[Method, ...] = tuple(map(_method, grpc_service_pb2.DESCRIPTOR.services_by_name[_NAME].methods))
+METHODS: tuple[Method, ...] = tuple(
+    map(_method, grpc_service_pb2.DESCRIPTOR.services_by_name[_NAME].methods)
+)
 """Every RPC, in the order of the .proto file."""

@@ -32,9 +32,13 @@ def write_models(models: Any, tensors_text: Callable[[str, str], str]) -> None:
 async def check(server: Any, kind: str, method: str) -> None:
     """Assert that a method works; `server` permits everything to clients."""
     known = CHECKS.get(method)
-    assert known is not None, f"tests/client_surface has no check for '{method}' of the {kind} client"
+    assert known is not None, (
+        f"tests/client_surface has no check for '{method}' of the {kind} client"
+    )
     async with contextlib.AsyncExitStack() as stack:
-        made = MODULES[kind].InferenceServerClient(server.grpc if kind.startswith("grpc") else server.http)
+        made = MODULES[kind].InferenceServerClient(
+            server.grpc if kind.startswith("grpc") else server.http
+        )
         adapter = ClientAdapter(kind, server, made)
         if kind.endswith("aio"):
             await stack.enter_async_context(made)

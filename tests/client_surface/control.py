@@ -55,7 +55,9 @@ async def unload_model(adapter: ClientAdapter) -> None:
 async def get_trace_settings(adapter: ClientAdapter) -> None:
     settings = _values(await adapter.describe("get_trace_settings"))
     assert settings["trace_level"] == ["OFF"]
-    assert {"trace_rate", "trace_count", "log_frequency", "trace_file", "trace_mode"} <= set(settings)
+    assert {"trace_rate", "trace_count", "log_frequency", "trace_file", "trace_mode"} <= set(
+        settings
+    )
     assert _values(await adapter.describe("get_trace_settings", "add_sub")) == settings
 
 
@@ -67,21 +69,31 @@ async def update_trace_settings(adapter: ClientAdapter) -> None:
         settings = _values(updated)
         assert (settings["trace_level"], settings["trace_rate"]) == (["TIMESTAMPS"], ["7"])
         assert _values(await adapter.describe("get_trace_settings"))["trace_level"] == ["OFF"]
-        with pytest.raises(InferenceServerException, match="trace file location can not be updated"):
+        with pytest.raises(
+            InferenceServerException, match="trace file location can not be updated"
+        ):
             await adapter("update_trace_settings", None, {"trace_file": "/tmp/elsewhere"})
     finally:
         await adapter("update_trace_settings", "add_sub", {"trace_level": None, "trace_rate": None})
-    assert _values(await adapter.describe("get_trace_settings", "add_sub"))["trace_level"] == ["OFF"]
+    assert _values(await adapter.describe("get_trace_settings", "add_sub"))["trace_level"] == [
+        "OFF"
+    ]
 
 
 async def get_log_settings(adapter: ClientAdapter) -> None:
     settings = _log_settings(await adapter.describe("get_log_settings"))
-    assert (settings["log_info"], settings["log_verbose_level"], settings["log_format"]) == (True, 0, "default")
+    assert (settings["log_info"], settings["log_verbose_level"], settings["log_format"]) == (
+        True,
+        0,
+        "default",
+    )
     assert {"log_file", "log_warning", "log_error"} <= set(settings)
 
 
 async def update_log_settings(adapter: ClientAdapter) -> None:
-    updated = await adapter.describe("update_log_settings", {"log_verbose_level": 1, "log_info": False})
+    updated = await adapter.describe(
+        "update_log_settings", {"log_verbose_level": 1, "log_info": False}
+    )
     try:
         settings = _log_settings(updated)
         assert (settings["log_verbose_level"], settings.get("log_info", False)) == (1, False)

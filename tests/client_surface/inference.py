@@ -20,14 +20,22 @@ WAIT_S = 60
 
 async def infer(adapter: ClientAdapter) -> None:
     wanted = [adapter.protocol.InferRequestedOutput("OUTPUT1")]
-    result = await adapter("infer", "add_sub", adapter.inputs(), "1", wanted, request_id="größe", parameters={"own": 1})
+    result = await adapter(
+        "infer", "add_sub", adapter.inputs(), "1", wanted, request_id="größe", parameters={"own": 1}
+    )
     assert result.as_numpy("OUTPUT0") is None
     assert (result.as_numpy("OUTPUT1") == LEFT - RIGHT).all()
     response = result.get_response(**({"as_json": True} if adapter.is_grpc else {}))
-    assert (response["id"], response["model_name"], response["model_version"]) == ("größe", "add_sub", "1")
+    assert (response["id"], response["model_name"], response["model_version"]) == (
+        "größe",
+        "add_sub",
+        "1",
+    )
     output = result.get_output("OUTPUT1")
     assert (output.datatype if adapter.is_grpc else output["datatype"]) == "INT32"
-    with pytest.raises(InferenceServerException, match="expected 2 inputs but got 1 inputs for model 'add_sub'"):
+    with pytest.raises(
+        InferenceServerException, match="expected 2 inputs but got 1 inputs for model 'add_sub'"
+    ):
         await adapter("infer", "add_sub", adapter.inputs()[:1])
     with pytest.raises(InferenceServerException, match="reserved"):
         await adapter("infer", "add_sub", adapter.inputs(), parameters={"triton_own": 1})
@@ -39,7 +47,8 @@ async def infer(adapter: ClientAdapter) -> None:
 async def async_infer(adapter: ClientAdapter) -> None:
     if not adapter.is_grpc:
         calls = [
-            await adapter("async_infer", "add_sub", adapter.inputs(), request_id=str(number)) for number in range(8)
+            await adapter("async_infer", "add_sub", adapter.inputs(), request_id=str(number))
+            for number in range(8)
         ]
         for number, call in enumerate(calls):
             result = call.get_result()
@@ -60,7 +69,9 @@ async def async_infer(adapter: ClientAdapter) -> None:
 
 async def start_stream(adapter: ClientAdapter) -> None:
     responses: queue.Queue[tuple[Any, Any]] = queue.Queue()
-    await adapter("start_stream", lambda result, error: responses.put((result, error)), headers={"x": "y"})
+    await adapter(
+        "start_stream", lambda result, error: responses.put((result, error)), headers={"x": "y"}
+    )
     try:
         with pytest.raises(InferenceServerException, match="stream"):
             await adapter("start_stream", lambda result, error: None)
@@ -76,14 +87,18 @@ async def async_stream_infer(adapter: ClientAdapter) -> None:
     responses: queue.Queue[tuple[Any, Any]] = queue.Queue()
     await adapter("start_stream", lambda result, error: responses.put((result, error)))
     try:
-        await adapter("async_stream_infer", "repeat", [_count(adapter, 3)], enable_empty_final_response=True)
+        await adapter(
+            "async_stream_infer", "repeat", [_count(adapter, 3)], enable_empty_final_response=True
+        )
         got = [responses.get(timeout=WAIT_S) for _ in range(4)]
         await adapter("async_stream_infer", "not there", adapter.inputs(), request_id="lost")
         _, error = responses.get(timeout=WAIT_S)
     finally:
         await adapter("stop_stream")
     assert [int(result.as_numpy("OUT")[0]) for result, _ in got[:3]] == [0, 1, 2]
-    final = [result.get_response().parameters["triton_final_response"].bool_param for result, _ in got]
+    final = [
+        result.get_response().parameters["triton_final_response"].bool_param for result, _ in got
+    ]
     assert final == [False, False, False, True]
     assert "'not there' is not found" in str(error)
 
@@ -94,7 +109,9 @@ async def stop_stream(adapter: ClientAdapter) -> None:
     for number in range(20):
         await adapter("async_stream_infer", "add_sub", adapter.inputs(), request_id=str(number))
     await adapter("stop_stream")  # waits for requests in flight
-    assert [responses.get_nowait()[0].get_response().id for _ in range(20)] == [str(number) for number in range(20)]
+    assert [responses.get_nowait()[0].get_response().id for _ in range(20)] == [
+        str(number) for number in range(20)
+    ]
     with pytest.raises(InferenceServerException, match="stream"):
         await adapter("async_stream_infer", "add_sub", adapter.inputs())
 
@@ -120,7 +137,9 @@ async def stream_infer(adapter: ClientAdapter) -> None:
 
 
 async def generate_request_body(adapter: ClientAdapter) -> None:
-    body, header_length = await adapter("generate_request_body", adapter.inputs(), request_id="made by hand")
+    body, header_length = await adapter(
+        "generate_request_body", adapter.inputs(), request_id="made by hand"
+    )
     headers, answer = _post(adapter, body, header_length)
     assert b'"made by hand"' in answer[: int(headers["Inference-Header-Content-Length"])]
 

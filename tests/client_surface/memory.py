@@ -39,9 +39,13 @@ async def register_system_shared_memory(adapter: ClientAdapter) -> None:
     with region() as (name, handle):
         await adapter("register_system_shared_memory", name, f"/{name}", 3 * SIZE)
         try:
-            with pytest.raises(InferenceServerException, match=f"shared memory region '{name}' already in manager"):
+            with pytest.raises(
+                InferenceServerException, match=f"shared memory region '{name}' already in manager"
+            ):
                 await adapter("register_system_shared_memory", name, f"/{name}", 3 * SIZE)
-            inputs = [adapter.protocol.InferInput(f"INPUT{index}", [1, 16], "INT32") for index in (0, 1)]
+            inputs = [
+                adapter.protocol.InferInput(f"INPUT{index}", [1, 16], "INT32") for index in (0, 1)
+            ]
             for index, given in enumerate(inputs):
                 given.set_shared_memory(name, SIZE, index * SIZE)
             wanted = adapter.protocol.InferRequestedOutput("OUTPUT0")
@@ -70,7 +74,9 @@ async def unregister_system_shared_memory(adapter: ClientAdapter) -> None:
     with region() as (name, _):
         await adapter("register_system_shared_memory", name, f"/{name}", SIZE)
         await adapter("unregister_system_shared_memory")
-        with pytest.raises(InferenceServerException, match=f"Unable to find system shared memory region: '{name}'"):
+        with pytest.raises(
+            InferenceServerException, match=f"Unable to find system shared memory region: '{name}'"
+        ):
             await adapter("get_system_shared_memory_status", name)
 
 

@@ -27,7 +27,9 @@ async def get_server_metadata(adapter: ClientAdapter) -> None:
     metadata = await adapter.describe("get_server_metadata")
     assert metadata["name"] == "triton"
     assert metadata["version"]
-    assert {"classification", "binary_tensor_data", "statistics", "model_repository"} <= set(metadata["extensions"])
+    assert {"classification", "binary_tensor_data", "statistics", "model_repository"} <= set(
+        metadata["extensions"]
+    )
 
 
 async def get_model_metadata(adapter: ClientAdapter) -> None:

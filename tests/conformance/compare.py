@@ -28,29 +28,45 @@ TRITON_RESTARTS = 15
 
 def main() -> int:
     """Return 0 if all differences are intended."""
-    parser = argparse.ArgumentParser(description="Ask the real Triton and tritonpy the same questions.")
-    parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="topic/exchange, with * (default: all)")
-    parser.add_argument("--triton-only", metavar="FILE", help="ask the real Triton alone, write its answers to FILE")
+    parser = argparse.ArgumentParser(
+        description="Ask the real Triton and tritonpy the same questions."
+    )
+    parser.add_argument(
+        "patterns", nargs="*", metavar="PATTERN", help="topic/exchange, with * (default: all)"
+    )
+    parser.add_argument(
+        "--triton-only", metavar="FILE", help="ask the real Triton alone, write its answers to FILE"
+    )
     parser.add_argument("--keep", metavar="DIR", help="keep repository and logs in this folder")
     options = parser.parse_args()
-    chosen = [(topic, one) for topic in TOPICS for one in topic.exchanges if _wanted(topic, one, options.patterns)]
+    chosen = [
+        (topic, one)
+        for topic in TOPICS
+        for one in topic.exchanges
+        if _wanted(topic, one, options.patterns)
+    ]
     with _folder(options.keep) as folder, contextlib.ExitStack() as stack:
         models = repository.write(folder / "models")
         triton = stack.enter_context(
             ExchangeRunner(
-                lambda flags: running(triton_command(), models, folder / "triton.log", *flags), TRITON_RESTARTS
+                lambda flags: running(triton_command(), models, folder / "triton.log", *flags),
+                TRITON_RESTARTS,
             )
         )
         if options.triton_only:
             return _record(triton, chosen, Path(options.triton_only))
         tritonpy = stack.enter_context(
-            ExchangeRunner(lambda flags: running(tritonpy_command(), models, folder / "tritonpy.log", *flags))
+            ExchangeRunner(
+                lambda flags: running(tritonpy_command(), models, folder / "tritonpy.log", *flags)
+            )
         )
         return compare(triton, tritonpy, chosen)
 
 
 def _wanted(topic: Topic, exchange: Exchange, patterns: list[str]) -> bool:
-    return not patterns or any(fnmatchcase(full_name(topic, exchange), pattern) for pattern in patterns)
+    return not patterns or any(
+        fnmatchcase(full_name(topic, exchange), pattern) for pattern in patterns
+    )
 
 
 @contextlib.contextmanager
@@ -63,7 +79,9 @@ def _folder(keep: str | None) -> Iterator[Path]:
             yield Path(folder)
 
 
-def compare(triton: ExchangeRunner, tritonpy: ExchangeRunner, chosen: list[tuple[Topic, Exchange]]) -> int:
+def compare(
+    triton: ExchangeRunner, tritonpy: ExchangeRunner, chosen: list[tuple[Topic, Exchange]]
+) -> int:
     """Run the exchanges on both servers and print each verdict; return 0 if all are good."""
     listed = intended_differences.read()
     words = []
@@ -72,7 +90,9 @@ def compare(triton: ExchangeRunner, tritonpy: ExchangeRunner, chosen: list[tuple
         try:
             found = list(differences(*run_on_both(triton, tritonpy, topic, exchange)))
             verdict = intended_differences.judge(name, found, listed)
-            words.append("NOT EQUAL" if not verdict.good else "as listed" if verdict.listed else "equal")
+            words.append(
+                "NOT EQUAL" if not verdict.good else "as listed" if verdict.listed else "equal"
+            )
             details = str(verdict)
         except Exception as error:  # the next exchange may still work
             words.append("FAILED")
@@ -80,7 +100,10 @@ def compare(triton: ExchangeRunner, tritonpy: ExchangeRunner, chosen: list[tuple
         print(f"{words[-1]:10} {name}", flush=True)
         if details:
             print("\n".join(f"    {line}" for line in details.splitlines()), flush=True)
-    print(f"{len(words)} exchanges:", ", ".join(f"{words.count(word)} {word}" for word in sorted(set(words))))
+    print(
+        f"{len(words)} exchanges:",
+        ", ".join(f"{words.count(word)} {word}" for word in sorted(set(words))),
+    )
     return int(not {"NOT EQUAL", "FAILED"}.isdisjoint(words))
 
 

@@ -20,17 +20,23 @@ SAMPLED = pytest.StashKey[str]()
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the exchanges that are not in the sample."""
-    exchanges = {item.nodeid: item for item in items if "topic" in getattr(item, "fixturenames", ())}
+    exchanges = {
+        item.nodeid: item for item in items if "topic" in getattr(item, "fixturenames", ())
+    }
     left_out = [item for name, item in exchanges.items() if not SAMPLING.takes(name)]
     if exchanges:
-        config.stash[SAMPLED] = SAMPLING.described(len(exchanges) - len(left_out), len(exchanges), "exchanges")
+        config.stash[SAMPLED] = SAMPLING.described(
+            len(exchanges) - len(left_out), len(exchanges), "exchanges"
+        )
     if left_out:
         gone = set(left_out)
         items[:] = [item for item in items if item not in gone]
         config.hook.pytest_deselected(items=left_out)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Print which exchanges ran and how to repeat the selection."""
     if SAMPLED in config.stash:
         terminalreporter.write_line(config.stash[SAMPLED])
@@ -43,20 +49,28 @@ def served_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def triton(served_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExchangeRunner]:
+def triton(
+    served_models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ExchangeRunner]:
     """The runner of exchanges on the real Triton."""
     if TRITONSERVER not in os.environ:
         pytest.skip(
             f"needs the real tritonserver: set {TRITONSERVER} to its path (tests/conformance/oracle.sh builds it)"
         )
     log = tmp_path_factory.mktemp("triton") / "log"
-    with ExchangeRunner(lambda flags: running(triton_command(), served_models, log, *flags), TRITON_RESTARTS) as runner:
+    with ExchangeRunner(
+        lambda flags: running(triton_command(), served_models, log, *flags), TRITON_RESTARTS
+    ) as runner:
         yield runner
 
 
 @pytest.fixture(scope="session")
-def tritonpy(served_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExchangeRunner]:
+def tritonpy(
+    served_models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ExchangeRunner]:
     """The runner of exchanges on tritonpy."""
     log = tmp_path_factory.mktemp("tritonpy") / "log"
-    with ExchangeRunner(lambda flags: running(tritonpy_command(), served_models, log, *flags)) as runner:
+    with ExchangeRunner(
+        lambda flags: running(tritonpy_command(), served_models, log, *flags)
+    ) as runner:
         yield runner

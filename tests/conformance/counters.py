@@ -21,9 +21,15 @@ TIMES = ("_us_total", "_summary_us", "_ms", "_bucket", "_sum")
 def statistics(server: Server, model: str) -> dict[str, int]:
     """Return every nonzero counter of the model's statistics and metrics by its place."""
     versions = server.get_path(f"/v2/models/{model}/stats").get("json", {}).get("model_stats", [])
-    counts = {f"version {one['version']} {place}": count for one in versions for place, count in _counts(one)}
+    counts = {
+        f"version {one['version']} {place}": count
+        for one in versions
+        for place, count in _counts(one)
+    }
     metrics = [
-        (name, value) for name, value in samples(server, METRICS) if f'model="{model}"' in name and not _is_time(name)
+        (name, value)
+        for name, value in samples(server, METRICS)
+        if f'model="{model}"' in name and not _is_time(name)
     ]
     return {key: int(value) for key, value in [*counts.items(), *metrics] if value}
 
@@ -34,7 +40,9 @@ def _counts(found: dict[str, Any]) -> Iterator[tuple[str, int]]:
     for batch in found.get("batch_stats", []):
         yield f"batch of {batch['batch_size']}", batch["compute_infer"]["count"]
     for response, entries in found.get("response_stats", {}).items():
-        yield from ((f"response {response} {kind}", entry["count"]) for kind, entry in entries.items())
+        yield from (
+            (f"response {response} {kind}", entry["count"]) for kind, entry in entries.items()
+        )
 
 
 def _is_time(sample: str) -> bool:
@@ -70,7 +78,9 @@ def samples(server: Server, prefix: str) -> list[tuple[str, float]]:
     for family in text_string_to_metric_families(answer["text"]):
         if family.name.startswith(prefix):
             for sample in family.samples:
-                labels = ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(sample.labels.items()))
+                labels = ",".join(
+                    f"{name}={json.dumps(value)}" for name, value in sorted(sample.labels.items())
+                )
                 found.append((f"{sample.name}{{{labels}}}", sample.value))
     return sorted(found)
 
@@ -93,7 +103,11 @@ def families(server: Server, prefix: str) -> dict[str, Any]:
         family.name: {
             "type": family.type,
             "help": family.documentation,
-            "samples": {key: value for key, value in samples(server, family.name) if key.startswith(family.name)},
+            "samples": {
+                key: value
+                for key, value in samples(server, family.name)
+                if key.startswith(family.name)
+            },
         }
         for family in text_string_to_metric_families(answer["text"])
         if family.name.startswith(prefix)

@@ -26,7 +26,9 @@ def differences(triton: Any, tritonpy: Any, at: str = "") -> Iterator[Difference
     """Yield every difference at its innermost place: keys and positions, separated by slashes."""
     if isinstance(triton, dict) and isinstance(tritonpy, dict):
         for key in [*triton, *(key for key in tritonpy if key not in triton)]:
-            yield from differences(triton.get(key, MISSING), tritonpy.get(key, MISSING), _inside(at, key))
+            yield from differences(
+                triton.get(key, MISSING), tritonpy.get(key, MISSING), _inside(at, key)
+            )
     elif isinstance(triton, list) and isinstance(tritonpy, list) and len(triton) == len(tritonpy):
         for index, (one, other) in enumerate(zip(triton, tritonpy, strict=True)):
             yield from differences(one, other, _inside(at, index))

@@ -185,10 +185,15 @@ class Topic:
 
 
 def topic(
-    name: str, models: str, exchanges: Iterable[Exchange | Sequence[Exchange]], flags: tuple[str, ...] = ()
+    name: str,
+    models: str,
+    exchanges: Iterable[Exchange | Sequence[Exchange]],
+    flags: tuple[str, ...] = (),
 ) -> Topic:
     """Return the topic of exchanges and groups of them; `models` are names separated by spaces."""
-    flat = [one for group in exchanges for one in ([group] if isinstance(group, Exchange) else group)]
+    flat = [
+        one for group in exchanges for one in ([group] if isinstance(group, Exchange) else group)
+    ]
     return Topic(name, tuple(models.split()), tuple(flat), flags)
 
 
@@ -208,12 +213,16 @@ def keyed(request: Http) -> Http:
     return replace(request, headers=(*request.headers, CONTROL_KEY))
 
 
-def load(model: str, config: Mapping[str, Any] | None = None, files: Mapping[str, str] | None = None) -> Http:
+def load(
+    model: str, config: Mapping[str, Any] | None = None, files: Mapping[str, str] | None = None
+) -> Http:
     """Return the request that loads a model; `files` are base64 strings by path."""
     parameters: dict[str, str] = {f"file:{path}": text for path, text in (files or {}).items()}
     if config is not None:
         parameters["config"] = json.dumps(config)
-    return post(f"/v2/repository/models/{model}/load", {"parameters": parameters} if parameters else {})
+    return post(
+        f"/v2/repository/models/{model}/load", {"parameters": parameters} if parameters else {}
+    )
 
 
 def unload(model: str) -> Http:

@@ -91,10 +91,13 @@ class ExchangeRunner:
         before = {model: counters.statistics(self._server, model) for model in exchange.counted}
         start = self._server.log_size()
         found: dict[str, Any] = {
-            str(number): take(self._server, step, start) for number, step in enumerate(exchange.steps)
+            str(number): take(self._server, step, start)
+            for number, step in enumerate(exchange.steps)
         }
         for model, requests in exchange.counted.items():
-            found[f"counts of {model}"] = counters.growth(self._server, model, before[model], requests)
+            found[f"counts of {model}"] = counters.growth(
+                self._server, model, before[model], requests
+            )
         return found
 
 

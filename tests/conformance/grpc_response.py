@@ -18,7 +18,9 @@ from tests.conformance.tensor_data import values
 from tritonpy_protos import grpc_service_pb2 as pb
 from tritonpy_protos.service import METHODS, Method
 
-CHECK = Method("Check", "/grpc.health.v1.Health/Check", HealthCheckRequest, HealthCheckResponse, False, False)
+CHECK = Method(
+    "Check", "/grpc.health.v1.Health/Check", HealthCheckRequest, HealthCheckResponse, False, False
+)
 BY_NAME = {method.name: method for method in (*METHODS, CHECK)}
 COMPRESSIONS = {"": None, "gzip": grpc.Compression.Gzip, "deflate": grpc.Compression.Deflate}
 STREAM_PATH = BY_NAME["ModelStreamInfer"].path
@@ -48,7 +50,9 @@ def send(channel: grpc.Channel, call: Grpc) -> dict[str, Any]:
 
 def send_stream(channel: grpc.Channel, stream: Stream) -> dict[str, Any]:
     """Return the responses of each request in order, by request id, and the end of the call."""
-    invoke = channel.stream_stream(STREAM_PATH, response_deserializer=pb.ModelStreamInferResponse.FromString)
+    invoke = channel.stream_stream(
+        STREAM_PATH, response_deserializer=pb.ModelStreamInferResponse.FromString
+    )
     enough = threading.Event()
     call = invoke(
         _messages(stream, enough),

@@ -35,9 +35,17 @@ def _send(port: int, request: Http) -> dict[str, Any]:
         response = http.client.HTTPResponse(connection, method=request.method or None)
         response.begin()
         body = response.read()
-        headers = {name: value for name in HEADERS if (value := response.getheader(name)) is not None}
-    found: dict[str, Any] = {"status": response.status, "headers": headers, **read_body(headers, body)}
-    headers.pop("inference-header-content-length", None)  # the length of JSON that may be formatted differently
+        headers = {
+            name: value for name in HEADERS if (value := response.getheader(name)) is not None
+        }
+    found: dict[str, Any] = {
+        "status": response.status,
+        "headers": headers,
+        **read_body(headers, body),
+    }
+    headers.pop(
+        "inference-header-content-length", None
+    )  # the length of JSON that may be formatted differently
     return found
 
 

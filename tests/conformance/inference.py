@@ -65,7 +65,10 @@ class Inference:
 
     def json(self) -> Http:
         """Return the HTTP request with JSON tensors."""
-        inputs = [{**_described(name, tensor), "data": _plain(tensor)} for name, tensor in self.inputs.items()]
+        inputs = [
+            {**_described(name, tensor), "data": _plain(tensor)}
+            for name, tensor in self.inputs.items()
+        ]
         return Http(self.path, json.dumps(self._head(inputs)).encode(), timeout_s=self.timeout_s)
 
     def binary(self) -> Http:
@@ -77,7 +80,9 @@ class Inference:
         ]
         head = json.dumps(self._head(inputs, binary_data_output=True)).encode()
         headers = (("Inference-Header-Content-Length", str(len(head))),)
-        return Http(self.path, head + b"".join(data.values()), headers=headers, timeout_s=self.timeout_s)
+        return Http(
+            self.path, head + b"".join(data.values()), headers=headers, timeout_s=self.timeout_s
+        )
 
     def _head(self, inputs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         head: dict[str, Any] = {"id": self.id} if self.id else {}
@@ -86,13 +91,16 @@ class Inference:
         head["inputs"] = inputs
         if self.outputs:
             head["outputs"] = [
-                {"name": name, **({"parameters": {"binary_data": True}} if more else {})} for name in self.outputs
+                {"name": name, **({"parameters": {"binary_data": True}} if more else {})}
+                for name in self.outputs
             ]
         return head
 
     def message(self) -> pb.ModelInferRequest:
         """Return the gRPC message with raw tensors."""
-        request = pb.ModelInferRequest(model_name=self.model, model_version=self.version, id=self.id)
+        request = pb.ModelInferRequest(
+            model_name=self.model, model_version=self.version, id=self.id
+        )
         for name, tensor in self.inputs.items():
             request.inputs.add(name=name, datatype=tensor.datatype, shape=tensor.shape)
             request.raw_input_contents.append(tensor.wire())
@@ -113,7 +121,11 @@ class Inference:
 
 def streamed(*inferences: Inference, cancel_after: int | None = None) -> Stream:
     """Return one stream of these inferences, with the longest of their timeouts."""
-    return Stream(tuple(one.message() for one in inferences), cancel_after, max(one.timeout_s for one in inferences))
+    return Stream(
+        tuple(one.message() for one in inferences),
+        cancel_after,
+        max(one.timeout_s for one in inferences),
+    )
 
 
 def both(name: str, inference: Inference, counted: bool = True) -> list[Exchange]:

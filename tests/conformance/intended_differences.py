@@ -39,7 +39,10 @@ class IntendedDifference:
             and fnmatchcase(difference.at, self.at)
             and _fits(self.triton, difference.triton)
             and _fits(self.tritonpy, difference.tritonpy)
-            and (self.added is None or re.sub(self.added, "", str(difference.tritonpy)) == str(difference.triton))
+            and (
+                self.added is None
+                or re.sub(self.added, "", str(difference.tritonpy)) == str(difference.triton)
+            )
         )
 
     def concerns(self, exchange: str) -> bool:
@@ -85,7 +88,11 @@ def read(path: Path = LIST) -> list[IntendedDifference]:
 
 
 def judge(
-    exchange: str, found: list[Difference], intended: list[IntendedDifference], *, sample: bool = False
+    exchange: str,
+    found: list[Difference],
+    intended: list[IntendedDifference],
+    *,
+    sample: bool = False,
 ) -> Verdict:
     """Classify the differences of one exchange.
 
@@ -93,12 +100,17 @@ def judge(
     lacks the cause.
     """
     concerned = [entry for entry in intended if entry.concerns(exchange)]
-    listed = [difference for difference in found if any(entry.covers(exchange, difference) for entry in concerned)]
+    listed = [
+        difference
+        for difference in found
+        if any(entry.covers(exchange, difference) for entry in concerned)
+    ]
     unlisted = [difference for difference in found if difference not in listed]
     vanished = [
         entry
         for entry in concerned
-        if not any(entry.covers(exchange, difference) for difference in found) and not (sample and entry.after_others)
+        if not any(entry.covers(exchange, difference) for difference in found)
+        and not (sample and entry.after_others)
     ]
     return Verdict(unlisted, listed, vanished)
 

@@ -13,7 +13,17 @@ from multiprocessing.shared_memory import SharedMemory
 from typing import Any
 
 from tests.conformance import http_response
-from tests.conformance.exchange import MEMORY_KEY, WAIT_S, Grpc, Http, SharedMemorySteps, Stream, get, keyed, post
+from tests.conformance.exchange import (
+    MEMORY_KEY,
+    WAIT_S,
+    Grpc,
+    Http,
+    SharedMemorySteps,
+    Stream,
+    get,
+    keyed,
+    post,
+)
 from tests.conformance.server import Server
 from tritonpy_protos import grpc_service_pb2 as pb
 
@@ -22,7 +32,9 @@ STATUS = keyed(get("/v2/systemsharedmemory/status"))
 NO_MODEL = Grpc("ModelInfer", pb.ModelInferRequest(model_name="nobody"))
 
 
-def run_with_memory(server: Server, step: SharedMemorySteps, take: Callable[[Any], Any]) -> dict[str, Any]:
+def run_with_memory(
+    server: Server, step: SharedMemorySteps, take: Callable[[Any], Any]
+) -> dict[str, Any]:
     """Return the results of `take` for each step, and the final memory. No region stays registered."""
     key = f"{MEMORY_KEY[:-5]}{server.ports['http']:05d}"
     memory = SharedMemory(key, create=True, size=step.byte_size)
@@ -64,7 +76,9 @@ def _keyed(step: Any, key: str) -> Any:
         case Grpc():
             return dataclasses.replace(step, message=_message(step.message, old, new))
         case Stream():
-            return dataclasses.replace(step, messages=tuple(_message(one, old, new) for one in step.messages))
+            return dataclasses.replace(
+                step, messages=tuple(_message(one, old, new) for one in step.messages)
+            )
     return step
 
 

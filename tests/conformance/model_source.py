@@ -13,7 +13,9 @@ def keys(model: str, name: str) -> list[str]:
     found = [
         node.value
         for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id == name
     ]
     if len(found) != 1 or not isinstance(found[0], ast.Dict):
         raise ValueError(f"the model '{model}' has no dictionary '{name}'")

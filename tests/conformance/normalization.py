@@ -7,12 +7,18 @@ from typing import Any
 
 RULES = (
     (
-        re.compile(r"^  \S*/(?:triton_python_backend_utils\.py|tritonpy_worker/\S+)\(\d+\): \w+\n", re.MULTILINE),
+        re.compile(
+            r"^  \S*/(?:triton_python_backend_utils\.py|tritonpy_worker/\S+)\(\d+\): \w+\n",
+            re.MULTILINE,
+        ),
         "",
     ),  # frames of the API itself
     (re.compile(r"/tmp/(?:folder|tritonpy[-_])\w+"), "<temporary folder>"),
     (
-        re.compile(r"The following argument types are supported:.*?Invoked with: .*?(?=\n\nAt:|\Z)", re.DOTALL),
+        re.compile(
+            r"The following argument types are supported:.*?Invoked with: .*?(?=\n\nAt:|\Z)",
+            re.DOTALL,
+        ),
         "<signatures and arguments>",
     ),
     (re.compile(r"\b0x[0-9a-f]{6,}"), "<address>"),
@@ -25,7 +31,11 @@ VOLATILE_KEYS = {"ns", "last_inference"}
 def normalized(response: Any, folders: dict[str, str] | None = None) -> Any:
     """Return a response without volatile values; `folders` maps the server's paths to placeholders."""
     if isinstance(response, dict):
-        return {key: normalized(value, folders) for key, value in response.items() if key not in VOLATILE_KEYS}
+        return {
+            key: normalized(value, folders)
+            for key, value in response.items()
+            if key not in VOLATILE_KEYS
+        }
     if isinstance(response, list):
         return [normalized(value, folders) for value in response]
     if isinstance(response, str):

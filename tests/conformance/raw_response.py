@@ -14,7 +14,9 @@ from tests.conformance.http_response import HEADERS, NO_ANSWER, read_body
 def send_raw(port: int, raw: Raw) -> list[dict[str, Any]]:
     """Return every response: one per request of `raw.methods`, and "100 Continue" responses."""
     found: list[dict[str, Any]] = []
-    with contextlib.closing(socket.create_connection(("127.0.0.1", port), raw.timeout_s)) as connection:
+    with contextlib.closing(
+        socket.create_connection(("127.0.0.1", port), raw.timeout_s)
+    ) as connection:
         connection.sendall(raw.sent)
         with connection.makefile("rb") as file:
             try:

@@ -35,7 +35,9 @@ class Server:
     `meetings` is the folder where instances of its models meet.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], ports: dict[str, int], log: Path, meetings: Path) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], ports: dict[str, int], log: Path, meetings: Path
+    ) -> None:
         self.process = process
         self.ports = ports
         self.meetings = meetings
@@ -65,7 +67,10 @@ class Server:
     def alive(self) -> bool:
         """Return whether the server runs and responds; a hanging process counts as dead."""
         live = keyed(get("/v2/health/live", timeout_s=ALIVE_S))
-        return self.process.poll() is None and http_response.send(self.ports["http"], live).get("status") == 200
+        return (
+            self.process.poll() is None
+            and http_response.send(self.ports["http"], live).get("status") == 200
+        )
 
     def wait_until_ready(self) -> None:
         """Return when the server is ready; raises RuntimeError with its log if it ends or never is."""
@@ -92,7 +97,14 @@ def triton_command() -> list[str]:
 
 def tritonpy_command() -> list[str]:
     """Return the command of tritonpy, with client shared memory, as in the real Triton."""
-    return [sys.executable, "-m", "tritonpy", "serve", *transport_flags(), "--allow-client-shm=true"]
+    return [
+        sys.executable,
+        "-m",
+        "tritonpy",
+        "serve",
+        *transport_flags(),
+        "--allow-client-shm=true",
+    ]
 
 
 @contextlib.contextmanager
@@ -103,7 +115,9 @@ def running(command: Sequence[str], repository: Path, log: Path, *flags: str) ->
     """
     ports = dict(zip(("http", "grpc", "metrics"), find_ports(3), strict=True))
     numbers = [f"--{protocol}-port={number}" for protocol, number in ports.items()]
-    expanded_flags = [flag.replace("{second_repository}", str(second_repository(repository))) for flag in flags]
+    expanded_flags = [
+        flag.replace("{second_repository}", str(second_repository(repository))) for flag in flags
+    ]
     with tempfile.TemporaryDirectory(prefix="meetings-") as meetings:
         with log.open("wb") as output:
             process = subprocess.Popen(

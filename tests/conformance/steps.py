@@ -54,19 +54,29 @@ def take(server: Server, step: Step, log_start: int) -> Any:
         case Families():
             return counters.shapes(server, step.prefix, step.values)
         case LogLines():
-            return _settled(lambda: _lines(server, step.marker, log_start), lambda lines: len(lines) >= step.count)
+            return _settled(
+                lambda: _lines(server, step.marker, log_start),
+                lambda lines: len(lines) >= step.count,
+            )
         case ModelStatistics():
             counters.growth(server, step.model, {}, step.requests)
             return http_response.send(server.ports["http"], get(f"/v2/models/{step.model}/stats"))
         case IndexEntry():
             return _settled(
-                lambda: _index(server, step.model), lambda found: all(one.get("state") != "UNLOADING" for one in found)
+                lambda: _index(server, step.model),
+                lambda found: all(one.get("state") != "UNLOADING" for one in found),
             )
 
 
 def _lines(server: Server, marker: str, start: int) -> list[str]:
-    lines = [line for line in server.logged(start).splitlines() if TRITON_LINE.match(line) and marker in line]
-    return sorted(f"{line[:1]} {line[line.index(marker) :].removesuffix(chr(34))}" for line in lines)
+    lines = [
+        line
+        for line in server.logged(start).splitlines()
+        if TRITON_LINE.match(line) and marker in line
+    ]
+    return sorted(
+        f"{line[:1]} {line[line.index(marker) :].removesuffix(chr(34))}" for line in lines
+    )
 
 
 def _index(server: Server, model: str) -> list[dict[str, Any]]:

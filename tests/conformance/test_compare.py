@@ -33,7 +33,9 @@ TRITON = FakeExchangeRunner(same=200, other=200, broken=200)
 
 def exit_status(monkeypatch, tritonpy, names, listed=()):
     monkeypatch.setattr(compare.intended_differences, "read", lambda: list(listed))
-    return compare.compare(TRITON, tritonpy, [(TOPIC, exchange) for exchange in EXCHANGES if exchange.name in names])
+    return compare.compare(
+        TRITON, tritonpy, [(TOPIC, exchange) for exchange in EXCHANGES if exchange.name in names]
+    )
 
 
 def test_equal_servers_pass(monkeypatch, capsys):
@@ -44,19 +46,30 @@ def test_equal_servers_pass(monkeypatch, capsys):
 def test_a_difference_fails_and_is_printed(monkeypatch, capsys):
     assert exit_status(monkeypatch, FakeExchangeRunner(same=200, other=404), ("same", "other")) == 1
     out = capsys.readouterr().out
-    assert "NOT EQUAL  played/other\n    0/status\n        triton:   200\n        tritonpy: 404\n" in out
+    assert (
+        "NOT EQUAL  played/other\n    0/status\n        triton:   200\n        tritonpy: 404\n"
+        in out
+    )
     assert "2 exchanges: 1 NOT EQUAL, 1 equal" in out
 
 
 def test_a_listed_difference_passes_and_a_missing_one_fails(monkeypatch):
     listed = [IntendedDifference("played/other", "0/status", "because")]
-    assert exit_status(monkeypatch, FakeExchangeRunner(same=200, other=404), ("same", "other"), listed) == 0
+    assert (
+        exit_status(monkeypatch, FakeExchangeRunner(same=200, other=404), ("same", "other"), listed)
+        == 0
+    )
     assert exit_status(monkeypatch, TRITON, ("same", "other"), listed) == 1
 
 
 def test_a_failing_exchange_fails_the_run_and_the_next_one_still_runs(monkeypatch, capsys):
     assert (
-        exit_status(monkeypatch, FakeExchangeRunner(same=200, broken=ServerDied("it ended")), ("broken", "same")) == 1
+        exit_status(
+            monkeypatch,
+            FakeExchangeRunner(same=200, broken=ServerDied("it ended")),
+            ("broken", "same"),
+        )
+        == 1
     )
     assert "FAILED     played/broken\n    ServerDied: it ended" in capsys.readouterr().out
 

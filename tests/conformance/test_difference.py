@@ -6,7 +6,11 @@ from tests.conformance.difference import MISSING, Difference, differences
 
 NAN = float("nan")
 ANSWER = {
-    "0": {"status": 200, "json": {"outputs": [{"name": "OUT", "data": [1.5, NAN]}, {"name": "B"}]}, "headers": {}}
+    "0": {
+        "status": 200,
+        "json": {"outputs": [{"name": "OUT", "data": [1.5, NAN]}, {"name": "B"}]},
+        "headers": {},
+    }
 }
 
 
@@ -34,7 +38,14 @@ def test_differences_are_located(one, other, found):
 
 def test_equal_answers_have_no_differences():
     assert list(differences(ANSWER, ANSWER)) == []
-    assert list(differences(ANSWER, {"0": {key: ANSWER["0"][key] for key in ("headers", "json", "status")}})) == []
+    assert (
+        list(
+            differences(
+                ANSWER, {"0": {key: ANSWER["0"][key] for key in ("headers", "json", "status")}}
+            )
+        )
+        == []
+    )
 
 
 def test_a_difference_is_printed_with_both_values():

@@ -11,7 +11,12 @@ TEXT = Difference("0/json/error", "no", "no, because")
 
 def entry(**changes):
     return IntendedDifference(
-        **{"exchange": "crashes/*", "at": "0/status", "reason": "it says when it is back", **changes}
+        **{
+            "exchange": "crashes/*",
+            "at": "0/status",
+            "reason": "it says when it is back",
+            **changes,
+        }
     )
 
 
@@ -58,8 +63,13 @@ def write(tmp_path, text):
 
 
 def test_the_list_is_read_and_an_entry_may_name_several_exchanges(tmp_path):
-    path = write(tmp_path, '[[difference]]\nexchange = ["a", "b"]\nat = "0"\nreason = "so"\ntriton = "1"\n')
-    assert read(path) == [IntendedDifference("a", "0", "so", "1"), IntendedDifference("b", "0", "so", "1")]
+    path = write(
+        tmp_path, '[[difference]]\nexchange = ["a", "b"]\nat = "0"\nreason = "so"\ntriton = "1"\n'
+    )
+    assert read(path) == [
+        IntendedDifference("a", "0", "so", "1"),
+        IntendedDifference("b", "0", "so", "1"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,5 +87,9 @@ def test_entries_without_a_reason_or_with_unknown_keys_are_refused(tmp_path, tex
 
 def test_additional_text_is_removed_before_the_comparison():
     placed = entry(at="0/error", added=r"in line \d+: ")
-    assert placed.covers("crashes/killed", Difference("0/error", "failed: no dims", "failed: in line 7: no dims"))
-    assert not placed.covers("crashes/killed", Difference("0/error", "failed: no dims", "failed: in line 7: no type"))
+    assert placed.covers(
+        "crashes/killed", Difference("0/error", "failed: no dims", "failed: in line 7: no dims")
+    )
+    assert not placed.covers(
+        "crashes/killed", Difference("0/error", "failed: no dims", "failed: in line 7: no type")
+    )

@@ -55,13 +55,21 @@ def test_json_and_binary_tensors_are_read():
     found = send_and_read(response + HEAD + b"\x01\x00\xff\xff")
     assert found["headers"] == {"content-type": "application/octet-stream"}
     assert found["json"]["outputs"][0]["binary"] == [1, -1]
-    assert found["json"]["outputs"][1] == {"name": "B", "datatype": "FP32", "shape": [0], "data": []}
+    assert found["json"]["outputs"][1] == {
+        "name": "B",
+        "datatype": "FP32",
+        "shape": [0],
+        "data": [],
+    }
 
 
 def test_surplus_bytes_are_reported():
-    response = b"HTTP/1.1 200 OK\r\nInference-Header-Content-Length: %d\r\nContent-Length: %d\r\n\r\n" % (
-        len(HEAD),
-        len(HEAD) + 7,
+    response = (
+        b"HTTP/1.1 200 OK\r\nInference-Header-Content-Length: %d\r\nContent-Length: %d\r\n\r\n"
+        % (
+            len(HEAD),
+            len(HEAD) + 7,
+        )
     )
     assert send_and_read(response + HEAD + b"\x01\x00\xff\xff and")["json"]["surplus bytes"] == 3
 
@@ -104,8 +112,14 @@ def test_raw_outputs_of_a_message_are_read_into_them():
 
 
 def test_an_inference_is_the_same_over_both_protocols():
-    inference = Inference("m", {"X": text({"k": 1})}, ("Y",), {"p": True, "q": 3, "r": "s", "t": 0.5}, "i", "2")
+    inference = Inference(
+        "m", {"X": text({"k": 1})}, ("Y",), {"p": True, "q": 3, "r": "s", "t": 0.5}, "i", "2"
+    )
     message = inference.message()
     assert inference.binary().body.endswith(message.raw_input_contents[0])
-    assert (message.model_version, message.outputs[0].name, message.parameters["p"].bool_param) == ("2", "Y", True)
+    assert (message.model_version, message.outputs[0].name, message.parameters["p"].bool_param) == (
+        "2",
+        "Y",
+        True,
+    )
     assert inference.json().path == "/v2/models/m/versions/2/infer"

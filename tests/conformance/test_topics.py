@@ -28,7 +28,9 @@ def test_every_model_of_a_topic_is_in_the_repository(tmp_path):
 
 
 def test_every_listed_difference_matches_an_exchange():
-    assert [entry.exchange for entry in read() if not any(entry.concerns(name) for name in NAMES)] == []
+    assert [
+        entry.exchange for entry in read() if not any(entry.concerns(name) for name in NAMES)
+    ] == []
 
 
 def test_a_request_has_the_documented_wire_form():

@@ -15,7 +15,15 @@ from tests.conformance.inference import Inference, given, text
 from tests.conformance.server import TRITONSERVER, Server, running, triton_command, tritonpy_command
 from tests.conformance.trace_files import TraceFiles, out_of_order, structure
 
-MODELS = ("add_sub", "bls_traced", "repeat", "trouble", "echo_request", "joined_line", "joined_deeper")
+MODELS = (
+    "add_sub",
+    "bls_traced",
+    "repeat",
+    "trouble",
+    "echo_request",
+    "joined_line",
+    "joined_deeper",
+)
 FLAGS = (
     "--trace-config=triton,file=traces.json", "--trace-config=triton,log-frequency=1", "--trace-config=rate=1",
     "--trace-config=level=TIMESTAMPS", "--trace-config=level=TENSORS",
@@ -77,10 +85,13 @@ REQUESTS: dict[str, Http | Grpc | Stream] = {
     "bytes": Inference("add_sub", ADDED, ("OUTPUT1",), version="1").binary(),
     "gRPC": Inference("add_sub", ADDED).grpc(),
     "generate": post(
-        "/v2/models/add_sub/generate", {"INPUT0": [1, 2, 3, 4], "INPUT1": [5, 6, 7, 8], "id": "generated"}
+        "/v2/models/add_sub/generate",
+        {"INPUT0": [1, 2, 3, 4], "INPUT1": [5, 6, 7, 8], "id": "generated"},
     ),
     "a stream": streamed(Inference("add_sub", ADDED, id="streamed")),
-    "a decoupled stream of nothing": streamed(Inference("repeat", {"IN": given("INT32", shape=(0,))})),
+    "a decoupled stream of nothing": streamed(
+        Inference("repeat", {"IN": given("INT32", shape=(0,))})
+    ),
     "a model that calls others": Inference("bls_traced", ADDED, id="outer").json(),
     "a model that calls others, by gRPC": Inference("bls_traced", ADDED).grpc(),
 }
@@ -101,7 +112,9 @@ FAILING: dict[str, Http | Grpc | Stream] = {
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_traces_of_a_request_are_identical(servers: tuple[TracedServer, TracedServer], name: str) -> None:
+def test_traces_of_a_request_are_identical(
+    servers: tuple[TracedServer, TracedServer], name: str
+) -> None:
     found = []
     for traced in servers:
         traced.send(REQUESTS[name])
@@ -121,19 +134,33 @@ def test_traces_of_an_ensemble_and_its_steps_are_identical(
         records = traced.files.next()
         assert out_of_order(records) == []
         # the real server passes inputs to a step in the order of a hash table
-        found.append([{**trace, "tensors": sorted(trace["tensors"], key=str)} for trace in structure(records)])
+        found.append(
+            [
+                {**trace, "tensors": sorted(trace["tensors"], key=str)}
+                for trace in structure(records)
+            ]
+        )
     assert found[1] == found[0]
 
 
 @pytest.mark.parametrize("name", DECOUPLED)
-def test_traces_of_a_decoupled_request_are_identical(servers: tuple[TracedServer, TracedServer], name: str) -> None:
+def test_traces_of_a_decoupled_request_are_identical(
+    servers: tuple[TracedServer, TracedServer], name: str
+) -> None:
     step, responses = DECOUPLED[name]
     found, outputs = [], []
     for traced in servers:
         traced.send(step)
         (trace,) = structure(traced.files.next())
-        outputs.append([tensor for tensor in trace["tensors"] if tensor[0] == "TENSOR_BACKEND_OUTPUT"])
-        found.append({**trace, "tensors": [tensor for tensor in trace["tensors"] if tensor not in outputs[-1]]})
+        outputs.append(
+            [tensor for tensor in trace["tensors"] if tensor[0] == "TENSOR_BACKEND_OUTPUT"]
+        )
+        found.append(
+            {
+                **trace,
+                "tensors": [tensor for tensor in trace["tensors"] if tensor not in outputs[-1]],
+            }
+        )
     assert found[1] == found[0]
     # the real server loses some: recording a response races with sending it
     assert len(outputs[1]) == 2 * responses
@@ -141,7 +168,9 @@ def test_traces_of_a_decoupled_request_are_identical(servers: tuple[TracedServer
 
 
 @pytest.mark.parametrize("name", FAILING)
-def test_traces_of_a_failing_request_are_identical(servers: tuple[TracedServer, TracedServer], name: str) -> None:
+def test_traces_of_a_failing_request_are_identical(
+    servers: tuple[TracedServer, TracedServer], name: str
+) -> None:
     found = []
     for traced in servers:
         traced.set(**STAMPS_ALONE)
@@ -152,7 +181,9 @@ def test_traces_of_a_failing_request_are_identical(servers: tuple[TracedServer, 
 
 
 @pytest.mark.parametrize("level", [["TIMESTAMPS"], ["TENSORS"]], ids=lambda level: level[0])
-@pytest.mark.parametrize("path", [SETTING, "/v2/models/add_sub/trace/setting"], ids=["server", "model"])
+@pytest.mark.parametrize(
+    "path", [SETTING, "/v2/models/add_sub/trace/setting"], ids=["server", "model"]
+)
 def test_the_trace_level_selects_the_recorded_data(
     servers: tuple[TracedServer, TracedServer], level: list[str], path: str
 ) -> None:
@@ -173,7 +204,10 @@ def test_frequency_rate_and_count_decide_how_many_traces_are_in_which_file(
     for traced in servers:
         traced.set(log_frequency="2")
         counts = []
-        for settings, requests, files in (({"trace_rate": "2"}, 4, 1), ({"trace_rate": "1", "trace_count": "3"}, 6, 2)):
+        for settings, requests, files in (
+            ({"trace_rate": "2"}, 4, 1),
+            ({"trace_rate": "1", "trace_count": "3"}, 6, 2),
+        ):
             traced.set(**settings)
             for _ in range(requests):
                 traced.send(REQUESTS["gRPC"])
@@ -183,7 +217,9 @@ def test_frequency_rate_and_count_decide_how_many_traces_are_in_which_file(
     assert found == [[[2], [2, 1]]] * 2
 
 
-def test_pending_traces_are_written_when_the_settings_change(servers: tuple[TracedServer, TracedServer]) -> None:
+def test_pending_traces_are_written_when_the_settings_change(
+    servers: tuple[TracedServer, TracedServer],
+) -> None:
     for traced in servers:
         traced.set(log_frequency="5")
         for _ in range(2):
@@ -192,7 +228,9 @@ def test_pending_traces_are_written_when_the_settings_change(servers: tuple[Trac
         assert len(structure(traced.files.next())) == 2
 
 
-def test_nothing_is_written_while_tracing_is_off(servers: tuple[TracedServer, TracedServer]) -> None:
+def test_nothing_is_written_while_tracing_is_off(
+    servers: tuple[TracedServer, TracedServer],
+) -> None:
     for traced in servers:
         traced.set(trace_level=["OFF"])
         for step in REQUESTS.values():

@@ -46,12 +46,20 @@ def structure(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [dict(_describe(number, numbers, records)) for number in numbers]
 
 
-def _describe(number: int, numbers: list[int], records: list[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
+def _describe(
+    number: int, numbers: list[int], records: list[dict[str, Any]]
+) -> Iterator[tuple[str, Any]]:
     own = [record for record in records if record["id"] == number]
     yield "identity", [_identity(record, numbers) for record in own if "model_name" in record]
     # the number of send records of a stream depends on a race in the real server
-    yield "timestamps", sorted({stamp["name"] for record in own for stamp in record.get("timestamps", ())})
-    yield "tensors", [(record["activity"], record["tensor"]) for record in own if "activity" in record]
+    yield (
+        "timestamps",
+        sorted({stamp["name"] for record in own for stamp in record.get("timestamps", ())}),
+    )
+    yield (
+        "tensors",
+        [(record["activity"], record["tensor"]) for record in own if "activity" in record],
+    )
     yield "forms", sorted({tuple(sorted(record)) for record in own})
 
 
@@ -71,6 +79,8 @@ def out_of_order(records: list[dict[str, Any]]) -> list[tuple[str, str]]:
             if record["id"] == number
         }
         found += [
-            (one, other) for one, other in pairwise(name for name in IN_TIME if name in at) if at[one] > at[other]
+            (one, other)
+            for one, other in pairwise(name for name in IN_TIME if name in at)
+            if at[one] > at[other]
         ]
     return found

@@ -63,7 +63,9 @@ def replaced(name: str, old: bytes, new: bytes) -> Callable[[Path], None]:
     return act
 
 
-def member(archive: str, ending: str, change: Callable[[bytes], bytes | None]) -> Callable[[Path], None]:
+def member(
+    archive: str, ending: str, change: Callable[[bytes], bytes | None]
+) -> Callable[[Path], None]:
     """Change the matching files of a zip archive, or remove them if `change` returns None."""
 
     def act(folder: Path) -> None:
@@ -108,7 +110,13 @@ def onnx_custom_operator(folder: Path) -> None:
 def onnx_without_its_weights(folder: Path) -> None:
     """Move the weights to a separate file and remove it."""
     model = onnx.load(folder / "model.onnx")
-    onnx.save(model, folder / "model.onnx", save_as_external_data=True, location="weights.bin", size_threshold=1024)
+    onnx.save(
+        model,
+        folder / "model.onnx",
+        save_as_external_data=True,
+        location="weights.bin",
+        size_threshold=1024,
+    )
     (folder / "weights.bin").unlink()
 
 
@@ -147,7 +155,9 @@ def pickle_in_an_archive(name: str) -> Callable[[Path], None]:
 
     def act(folder: Path) -> None:
         with zipfile.ZipFile(folder / name, "w") as archive:
-            archive.writestr("archive/data.pkl", pickle.dumps(_ExecutesCode(marker(folder)), protocol=2))
+            archive.writestr(
+                "archive/data.pkl", pickle.dumps(_ExecutesCode(marker(folder)), protocol=2)
+            )
             archive.writestr("archive/byteorder", "little")
             archive.writestr("archive/version", "3\n")
 
@@ -160,7 +170,9 @@ def pickle_in_an_exported_program(folder: Path) -> None:
 
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("archive/data.pkl", pickle.dumps(_ExecutesCode(marker(folder)), protocol=2))
+        archive.writestr(
+            "archive/data.pkl", pickle.dumps(_ExecutesCode(marker(folder)), protocol=2)
+        )
         archive.writestr("archive/byteorder", "little")
         archive.writestr("archive/version", "3\n")
     member("model.pt2", ".pt", lambda _old: buffer.getvalue())(folder)
@@ -171,7 +183,9 @@ def keras_lambda(folder: Path) -> None:
 
     def change(text: bytes) -> bytes:
         tree = json.loads(text)
-        layer = next(layer for layer in tree["config"]["layers"] if layer["class_name"] == "Rescaling")
+        layer = next(
+            layer for layer in tree["config"]["layers"] if layer["class_name"] == "Rescaling"
+        )
         code = base64.b64encode(marshal.dumps(_code(marker(folder)))).decode()
         layer["class_name"] = "Lambda"
         layer["config"] = {
@@ -189,5 +203,7 @@ def keras_lambda(folder: Path) -> None:
 
 
 def _code(folder: Path) -> CodeType:
-    made = compile(f"lambda x: (__import__('os').mkdir({str(folder)!r}), x)[1]", "lambda", "eval").co_consts
+    made = compile(
+        f"lambda x: (__import__('os').mkdir({str(folder)!r}), x)[1]", "lambda", "eval"
+    ).co_consts
     return next(each for each in made if isinstance(each, CodeType))

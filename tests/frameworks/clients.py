@@ -30,7 +30,9 @@ class InferenceClient:
         """Return every output by name."""
         tensors = []
         for name, array in inputs.items():
-            tensors.append(self._module.InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype)))
+            tensors.append(
+                self._module.InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype))
+            )
             tensors[-1].set_data_from_numpy(array)
         result = self.client.infer(model, tensors)
         response = result.get_response()
@@ -51,7 +53,9 @@ class InferenceClient:
 def inference_client(served: ServerProcess, protocol: str) -> Iterator[InferenceClient]:
     """Return a client over `http` or `grpc`."""
     if protocol == "http":
-        with tritonclient.http.InferenceServerClient(served.http, network_timeout=TIMEOUT_S) as client:
+        with tritonclient.http.InferenceServerClient(
+            served.http, network_timeout=TIMEOUT_S
+        ) as client:
             yield InferenceClient(tritonclient.http, client)
     else:
         with tritonclient.grpc.InferenceServerClient(served.grpc) as client:

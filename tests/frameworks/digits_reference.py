@@ -16,7 +16,9 @@ def scores(images: Array, weights: Mapping[str, Array]) -> Array:
     """Return the probabilities [n, 10] of `images` [n, 64]."""
     hidden = images.reshape(-1, 1, 8, 8) / 16
     for layer in ("conv0", "conv1"):
-        hidden = _convolved(hidden, weights[f"{layer}.weight"]) + weights[f"{layer}.bias"][:, None, None]
+        hidden = (
+            _convolved(hidden, weights[f"{layer}.weight"]) + weights[f"{layer}.bias"][:, None, None]
+        )
         hidden = _halved(np.maximum(hidden, 0))
     logits = hidden.reshape(len(images), -1) @ weights["dense.weight"].T + weights["dense.bias"]
     powers = np.exp(logits - logits.max(1, keepdims=True))
@@ -25,7 +27,9 @@ def scores(images: Array, weights: Mapping[str, Array]) -> Array:
 
 def _convolved(hidden: Array, kernels: Array) -> Array:
     padded = np.pad(hidden, ((0, 0), (0, 0), (1, 1), (1, 1)))
-    return np.einsum("nchwij,ocij->nohw", sliding_window_view(padded, (3, 3), (2, 3)), kernels, optimize=True)
+    return np.einsum(
+        "nchwij,ocij->nohw", sliding_window_view(padded, (3, 3), (2, 3)), kernels, optimize=True
+    )
 
 
 def _halved(hidden: Array) -> Array:

@@ -17,9 +17,12 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 def embedding(tokens: list[int], weights: Mapping[str, Array]) -> Array:
     """Return the vector [384] of one text, of length 1; `tokens` includes the two special ids."""
     words, places, kinds = (
-        weights[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
+        weights[f"embeddings.{name}_embeddings.weight"]
+        for name in ("word", "position", "token_type")
     )
-    hidden = _normed(words[tokens] + places[: len(tokens)] + kinds[0], weights, "embeddings.LayerNorm")
+    hidden = _normed(
+        words[tokens] + places[: len(tokens)] + kinds[0], weights, "embeddings.LayerNorm"
+    )
     for number in range(LAYERS):
         hidden = _layer(hidden, weights, f"encoder.layer.{number}.")
     mean = hidden.mean(0)
@@ -27,11 +30,17 @@ def embedding(tokens: list[int], weights: Mapping[str, Array]) -> Array:
 
 
 def _layer(hidden: Array, weights: Mapping[str, Array], layer: str) -> Array:
-    attended = _dense(_attended(hidden, weights, f"{layer}attention.self."), weights, f"{layer}attention.output.dense")
+    attended = _dense(
+        _attended(hidden, weights, f"{layer}attention.self."),
+        weights,
+        f"{layer}attention.output.dense",
+    )
     hidden = _normed(hidden + attended, weights, f"{layer}attention.output.LayerNorm")
     wide = _dense(hidden, weights, f"{layer}intermediate.dense")
     wide = wide * (1 + _erf(wide / math.sqrt(2))) / 2
-    return _normed(hidden + _dense(wide, weights, f"{layer}output.dense"), weights, f"{layer}output.LayerNorm")
+    return _normed(
+        hidden + _dense(wide, weights, f"{layer}output.dense"), weights, f"{layer}output.LayerNorm"
+    )
 
 
 def _attended(hidden: Array, weights: Mapping[str, Array], attention: str) -> Array:

@@ -46,7 +46,9 @@ BY_HAND = {
     "digits_exported": _digits('platform: "torch_aoti"', scores="OUTPUT__0"),
     "digits_savedmodel": _digits('platform: "tensorflow_savedmodel"'),
     "digits_graphdef": _digits('platform: "tensorflow_graphdef"'),
-    "digits_keras": _digits('backend: "tensorflow" default_model_filename: "model.keras"', scores="output_0"),
+    "digits_keras": _digits(
+        'backend: "tensorflow" default_model_filename: "model.keras"', scores="output_0"
+    ),
     "digits_openvino": _digits('backend: "openvino"'),
     "encoder_onnx": 'backend: "onnxruntime"' + ENCODER,
     "encoder_torch": 'platform: "torch_aoti"' + ENCODER.replace("sentence_embedding", "OUTPUT__0"),
@@ -56,11 +58,15 @@ BY_HAND = {
 
 
 def test_the_batch_size_by_hand_is_the_servers_default() -> None:
-    assert all(f"max_batch_size: {BATCH}" in text for name, text in BY_HAND.items() if name != "tokenizer")
+    assert all(
+        f"max_batch_size: {BATCH}" in text for name, text in BY_HAND.items() if name != "tokenizer"
+    )
 
 
 @pytest.fixture(scope="module")
-def by_hand(serve: Serve, made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+def by_hand(
+    serve: Serve, made: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
     """The same models, each with a handwritten configuration."""
     folder = tmp_path_factory.mktemp("by-hand")
     for name, text in BY_HAND.items():
@@ -84,7 +90,9 @@ def test_the_automatic_configuration_equals_the_handwritten_one(
 def test_metadata_is_the_same_with_either_configuration(
     served: ServerProcess, by_hand: ServerProcess, name: str
 ) -> None:
-    assert served.request(f"/v2/models/{name}").json() == by_hand.request(f"/v2/models/{name}").json()
+    assert (
+        served.request(f"/v2/models/{name}").json() == by_hand.request(f"/v2/models/{name}").json()
+    )
 
 
 def config(served: ServerProcess, name: str) -> Any:

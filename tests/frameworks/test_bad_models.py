@@ -24,7 +24,10 @@ from tests.frameworks.test_digits import TOLERANCE, TOLERANCES
 
 Array = npt.NDArray[Any]
 # the good models, and the tolerance of their outputs against numpy
-GOOD = {f"digits_{form}": TOLERANCES.get(form, TOLERANCE) for form in ("onnx", "exported", "savedmodel", "openvino")}
+GOOD = {
+    f"digits_{form}": TOLERANCES.get(form, TOLERANCE)
+    for form in ("onnx", "exported", "savedmodel", "openvino")
+}
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +54,9 @@ def good_models_server(serve: Serve, repository: Path) -> Iterator[ServerProcess
 
 
 @pytest.fixture(scope="module")
-def traffic(good_models_server: ServerProcess, images: Array, weights: Mapping[str, Array]) -> Iterator[list[str]]:
+def traffic(
+    good_models_server: ServerProcess, images: Array, weights: Mapping[str, Array]
+) -> Iterator[list[str]]:
     """Continuous requests to the good models; yields the list of failures."""
     right, wrong, stop = scores(images[:5], weights), [], threading.Event()
 
@@ -60,7 +65,9 @@ def traffic(good_models_server: ServerProcess, images: Array, weights: Mapping[s
             while not stop.is_set():
                 for model, distance in GOOD.items():
                     try:
-                        np.testing.assert_allclose(client.infer_single(model, images[:5]), right, atol=distance)
+                        np.testing.assert_allclose(
+                            client.infer_single(model, images[:5]), right, atol=distance
+                        )
                     except Exception as error:
                         wrong.append(f"{model}: {error}")
 
@@ -84,7 +91,9 @@ def test_a_bad_model_fails_with_a_clear_error_and_good_models_keep_serving(
     assert "Traceback" not in text
     assert good_models_server.request(f"/v2/models/{name}/ready").status == 404
     [entry] = [
-        entry for entry in good_models_server.request("/v2/repository/index", "{}").json() if entry["name"] == name
+        entry
+        for entry in good_models_server.request("/v2/repository/index", "{}").json()
+        if entry["name"] == name
     ]
     assert entry["state"] == "UNAVAILABLE"
     for model in GOOD:
@@ -92,8 +101,12 @@ def test_a_bad_model_fails_with_a_clear_error_and_good_models_keep_serving(
     assert traffic == []
 
 
-@pytest.mark.parametrize("name", [name for name in BAD_MODELS if name.startswith(("pickle", "lambda"))])
-def test_the_code_in_a_model_does_not_run(good_models_server: ServerProcess, repository: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", [name for name in BAD_MODELS if name.startswith(("pickle", "lambda"))]
+)
+def test_the_code_in_a_model_does_not_run(
+    good_models_server: ServerProcess, repository: Path, name: str
+) -> None:
     assert good_models_server.request(f"/v2/repository/models/{name}/load", "{}").status == 400
     assert not marker(repository / name / "1").exists()
 

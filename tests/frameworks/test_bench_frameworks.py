@@ -23,7 +23,19 @@ def test_every_backend_has_cases_and_is_compared_with_its_framework() -> None:
 def test_a_short_run_prints_its_rows() -> None:
     if shutil.which("wrk") is None:
         pytest.skip("needs wrk, of Debian's package of that name")
-    command = [sys.executable, "-m", "bench.frameworks", "--pairs", "1", "--seconds", "1", "--only", NAME]
-    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    command = [
+        sys.executable,
+        "-m",
+        "bench.frameworks",
+        "--pairs",
+        "1",
+        "--seconds",
+        "1",
+        "--only",
+        NAME,
+    ]
+    done = subprocess.run(
+        command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
     rows = [line for line in done.stdout.splitlines() if line.startswith(f"| {NAME}")]
     assert len(rows) == 5, done.stderr

@@ -40,7 +40,8 @@ def test_every_format_gives_the_same_classes_for_all_images(
     client: InferenceClient, form: str, images: Array, expected: Array
 ) -> None:
     parts = [
-        client.infer_single(f"digits_{form}", images[start : start + BATCH]) for start in range(0, len(images), BATCH)
+        client.infer_single(f"digits_{form}", images[start : start + BATCH])
+        for start in range(0, len(images), BATCH)
     ]
     response = np.concatenate(parts)
     assert response.shape == expected.shape
@@ -52,7 +53,9 @@ def test_every_format_gives_the_same_classes_for_all_images(
     assert (response.argmax(1) == expected.argmax(1))[clear].all()
 
 
-def test_openvino_is_exact_with_precision_fp32(serve: Serve, made: Path, images: Array, expected: Array) -> None:
+def test_openvino_is_exact_with_precision_fp32(
+    serve: Serve, made: Path, images: Array, expected: Array
+) -> None:
     config = {"backend": "openvino", "parameters": {"precision": {"string_value": "fp32"}}}
     load = json.dumps({"parameters": {"config": json.dumps(config)}})
     with serve(f"--model-repository={made}", *FLAGS) as served:
@@ -64,6 +67,8 @@ def test_openvino_is_exact_with_precision_fp32(serve: Serve, made: Path, images:
 
 
 @pytest.mark.parametrize("form", WRITERS)
-def test_a_single_image_is_a_batch_of_one(client: InferenceClient, form: str, images: Array, expected: Array) -> None:
+def test_a_single_image_is_a_batch_of_one(
+    client: InferenceClient, form: str, images: Array, expected: Array
+) -> None:
     response = client.infer_single(f"digits_{form}", images[8:9])
     np.testing.assert_allclose(response, expected[8:9], atol=TOLERANCES.get(form, TOLERANCE))

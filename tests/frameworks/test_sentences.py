@@ -45,7 +45,9 @@ def expected(checkpoint: Mapping[str, Array], tokenizer: Any) -> Array:
     return np.stack([embedding(tokenizer.encode(line).ids, checkpoint) for line in LINES])
 
 
-def test_the_checkpoint_finds_the_cat_nearer_to_the_kitten_than_to_the_bank(expected: Array) -> None:
+def test_the_checkpoint_finds_the_cat_nearer_to_the_kitten_than_to_the_bank(
+    expected: Array,
+) -> None:
     similar = expected @ expected.T
     assert similar[0, 1] > 0.5 > similar[0, 2]
 
@@ -55,7 +57,9 @@ def test_the_similarities_agree_with_the_weights_run_directly(
     client: InferenceClient, form: str, expected: Array
 ) -> None:
     response = client.infer(f"sentences_{form}", {"TEXT": texts(*LINES)})["sentence_embedding"]
-    np.testing.assert_allclose(response @ response.T, expected @ expected.T, atol=10 * TOLERANCES.get(form, TOLERANCE))
+    np.testing.assert_allclose(
+        response @ response.T, expected @ expected.T, atol=10 * TOLERANCES.get(form, TOLERANCE)
+    )
     np.testing.assert_allclose(response, expected, atol=TOLERANCES.get(form, TOLERANCE))
 
 
@@ -68,12 +72,16 @@ def test_a_text_alone_has_the_vector_that_it_has_among_others(
         np.testing.assert_allclose(alone, vector[None], atol=TOLERANCES.get(form, TOLERANCE))
 
 
-def test_the_transformer_backend_reads_texts_by_itself(client: InferenceClient, expected: Array) -> None:
+def test_the_transformer_backend_reads_texts_by_itself(
+    client: InferenceClient, expected: Array
+) -> None:
     response = client.infer("encoder_transformer", {"text_input": texts(*LINES)})["embedding"]
     np.testing.assert_allclose(response, expected, atol=TOLERANCE)
 
 
-def test_the_tokenizer_returns_ids_and_pads_to_the_longest_text(client: InferenceClient, tokenizer: Any) -> None:
+def test_the_tokenizer_returns_ids_and_pads_to_the_longest_text(
+    client: InferenceClient, tokenizer: Any
+) -> None:
     response = client.infer("tokenizer", {"TEXT": texts(*LINES)})
     alone = [tokenizer.encode(line).ids for line in LINES]
     assert response["attention_mask"].sum(1).tolist() == [len(ids) for ids in alone]

@@ -27,7 +27,9 @@ Question = Callable[[InferenceClient, random.Random], None]
 
 
 @pytest.fixture(scope="session")
-def questions(images: Array, weights: Mapping[str, Array], served: ServerProcess) -> dict[str, Question]:
+def questions(
+    images: Array, weights: Mapping[str, Array], served: ServerProcess
+) -> dict[str, Question]:
     """One function per model that sends a request and checks the response."""
     right = scores(images, weights)
     with inference_client(served, "http") as client:
@@ -37,14 +39,18 @@ def questions(images: Array, weights: Mapping[str, Array], served: ServerProcess
         def question(client: InferenceClient, chance: random.Random) -> None:
             chosen = np.array(chance.choices(range(len(images)), k=chance.randint(1, 9)))
             response = client.infer_single(f"digits_{form}", images[chosen])
-            np.testing.assert_allclose(response, right[chosen], atol=TOLERANCES.get(form, TOLERANCE))
+            np.testing.assert_allclose(
+                response, right[chosen], atol=TOLERANCES.get(form, TOLERANCE)
+            )
 
         return question
 
     def sentences(model: str) -> Question:
         def question(client: InferenceClient, chance: random.Random) -> None:
             chosen = chance.choices(range(len(LINES)), k=chance.randint(1, 4))
-            response = client.infer(model, {"TEXT": texts(*(LINES[number] for number in chosen))})["sentence_embedding"]
+            response = client.infer(model, {"TEXT": texts(*(LINES[number] for number in chosen))})[
+                "sentence_embedding"
+            ]
             np.testing.assert_allclose(response, vectors[chosen], atol=5e-3)
 
         return question
@@ -81,7 +87,9 @@ def test_every_model_is_loaded_and_every_backend_is_used(served: ServerProcess, 
     index = served.request("/v2/repository/index", "{}").json()
     assert {entry["name"] for entry in index} == {path.name for path in made.iterdir()}
     assert [entry for entry in index if entry["state"] != "READY"] == []
-    backends = {served.request(f"/v2/models/{entry['name']}/config").json()["backend"] for entry in index}
+    backends = {
+        served.request(f"/v2/models/{entry['name']}/config").json()["backend"] for entry in index
+    }
     assert backends >= {"onnxruntime", "pytorch", "tensorflow", "openvino", "transformer", "python"}
 
 

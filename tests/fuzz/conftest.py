@@ -32,12 +32,16 @@ def rng() -> random.Random:
 
 
 @pytest.fixture(scope="module")
-def target(serve: Any, tmp_path_factory: pytest.TempPathFactory, onnx_identity: Any) -> Iterator[Any]:
+def target(
+    serve: Any, tmp_path_factory: pytest.TempPathFactory, onnx_identity: Any
+) -> Iterator[Any]:
     """A dedicated server; after all garbage it must serve, without leaks or unexpected log lines."""
     repository = ModelRepository(tmp_path_factory.mktemp("fuzz") / "models")
     shutil.copytree(ROOT / "examples" / "models" / "add_sub", repository.path / "add_sub")
     repository.add("texts", versions={1: {"model.onnx": onnx_identity("BYTES", ["batch", 2])}})
-    with serve(f"--model-repository={repository.path}", "--model-control-mode=explicit", "--load-model=*") as served:
+    with serve(
+        f"--model-repository={repository.path}", "--model-control-mode=explicit", "--load-model=*"
+    ) as served:
         assert_serves(served)
         process = psutil.Process(served.process.pid)
         descriptors, threads = process.num_fds(), process.num_threads()

@@ -20,7 +20,9 @@ METHODS = tuple(
 
 def whole_request() -> Any:
     """Return a valid ModelInferRequest."""
-    request = service_pb2.ModelInferRequest(model_name="add_sub", raw_input_contents=[bytes(64), bytes(64)])
+    request = service_pb2.ModelInferRequest(
+        model_name="add_sub", raw_input_contents=[bytes(64), bytes(64)]
+    )
     for name in ("INPUT0", "INPUT1"):
         request.inputs.add(name=name, datatype="INT32", shape=[1, 16])
     return request
@@ -64,11 +66,22 @@ def grpc_request(rng: random.Random) -> Any:
         model_version=rng.choice(["", "", "1", "x", "-1", "9" * 30]),
     )
     for name in rng.choice(
-        [["INPUT0", "INPUT1"], ["INPUT0"], ["INPUT0", "INPUT0"], ["IN"], ["INPUT0", "INPUT1", "INPUT2"], []]
+        [
+            ["INPUT0", "INPUT1"],
+            ["INPUT0"],
+            ["INPUT0", "INPUT0"],
+            ["IN"],
+            ["INPUT0", "INPUT1", "INPUT2"],
+            [],
+        ]
     ):
-        shape = rng.choice([[1, 16], [1, 16], [-1, 16], [2**62, 4], [0, 16], [], [16], [2**63 - 1] * 3, [1] * 100])
+        shape = rng.choice(
+            [[1, 16], [1, 16], [-1, 16], [2**62, 4], [0, 16], [], [16], [2**63 - 1] * 3, [1] * 100]
+        )
         given = request.inputs.add(
-            name=name, datatype=rng.choice(["INT32", "INT32", "INT32", "WHAT", "", "BYTES", "BF16"]), shape=shape
+            name=name,
+            datatype=rng.choice(["INT32", "INT32", "INT32", "WHAT", "", "BYTES", "BF16"]),
+            shape=shape,
         )
         if rng.random() < 0.2:
             given.contents.int_contents.extend(range(rng.choice([0, 15, 16])))
@@ -81,7 +94,9 @@ def grpc_request(rng: random.Random) -> Any:
             "classification"
         ].int64_param = rng.choice([1, -1, 2**62])
     if rng.random() < 0.3:
-        request.parameters[rng.choice(["triton_x", "sequence_id", "timeout", "priority", "mine"])].string_param = "text"
+        request.parameters[
+            rng.choice(["triton_x", "sequence_id", "timeout", "priority", "mine"])
+        ].string_param = "text"
     return request
 
 
@@ -113,12 +128,17 @@ def test_bytes_that_are_no_message_get_clear_errors(
     call = channel.unary_unary(f"/inference.GRPCInferenceService/{method}", bytes)
     for _ in range(20):
         try:
-            call(damaged(grpc_request(rng).SerializeToString()) + rng.randbytes(20), timeout=TIMEOUT_S)
+            call(
+                damaged(grpc_request(rng).SerializeToString()) + rng.randbytes(20),
+                timeout=TIMEOUT_S,
+            )
         except grpc.RpcError as error:
             assert_clear_rpc_error(error)
 
 
-def test_corrupted_messages_of_each_call_get_clear_errors(channel: grpc.Channel, damaged: Any) -> None:
+def test_corrupted_messages_of_each_call_get_clear_errors(
+    channel: grpc.Channel, damaged: Any
+) -> None:
     for method, message in MANAGEMENT.items():
         call = channel.unary_unary(f"/inference.GRPCInferenceService/{method}", bytes)
         for _ in range(40):
@@ -159,11 +179,17 @@ def test_unknown_metadata_is_ignored(channel: grpc.Channel) -> None:
         assert call(whole_request().SerializeToString(), timeout=TIMEOUT_S, metadata=metadata)
 
 
-def test_each_invalid_message_of_a_stream_gets_an_error(channel: grpc.Channel, rng: random.Random) -> None:
+def test_each_invalid_message_of_a_stream_gets_an_error(
+    channel: grpc.Channel, rng: random.Random
+) -> None:
     call = channel.stream_stream(
-        "/inference.GRPCInferenceService/ModelStreamInfer", bytes, service_pb2.ModelStreamInferResponse.FromString
+        "/inference.GRPCInferenceService/ModelStreamInfer",
+        bytes,
+        service_pb2.ModelStreamInferResponse.FromString,
     )
-    responses = list(call((grpc_request(rng).SerializeToString() for _ in range(100)), timeout=TIMEOUT_S))
+    responses = list(
+        call((grpc_request(rng).SerializeToString() for _ in range(100)), timeout=TIMEOUT_S)
+    )
     assert len(responses) == 100
     assert any(response.error_message for response in responses)
     assert not any("error id" in response.error_message for response in responses)
@@ -178,5 +204,7 @@ def test_cancelled_calls_leave_nothing_behind(channel: grpc.Channel, rng: random
 def test_bytes_that_are_no_http_2_close_the_connection(target: Any, rng: random.Random) -> None:
     for _ in range(50):
         target.exchange(
-            rng.choice([b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]) + rng.randbytes(rng.randint(1, 200)), "grpc"
+            rng.choice([b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"])
+            + rng.randbytes(rng.randint(1, 200)),
+            "grpc",
         )

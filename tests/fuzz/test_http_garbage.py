@@ -19,7 +19,10 @@ INFER = "/v2/models/add_sub/infer"
 ROW = list(range(16))
 REQUEST: dict[str, Any] = {
     "id": "fuzz",
-    "inputs": [{"name": name, "datatype": "INT32", "shape": [1, 16], "data": ROW} for name in ("INPUT0", "INPUT1")],
+    "inputs": [
+        {"name": name, "datatype": "INT32", "shape": [1, 16], "data": ROW}
+        for name in ("INPUT0", "INPUT1")
+    ],
     "outputs": [{"name": "OUTPUT0", "parameters": {"binary_data": False}}],
 }
 ODD: list[Any] = [
@@ -32,7 +35,9 @@ DEEP = "[" * 10_000 + "]" * 10_000
 
 def post(served: Any, body: bytes, path: str = INFER, **headers: str) -> int:
     """Send a whole request and return its status; the response must be good or a clear error."""
-    response = served.request(path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    response = served.request(
+        path, body, {name.replace("_", "-"): value for name, value in headers.items()}
+    )
     if response.status != 200:
         assert_clear(response.status, response.body)
     return int(response.status)
@@ -86,34 +91,64 @@ def test_corrupted_bytes_get_clear_errors(target: Any, rng: random.Random, damag
 def test_corrupted_binary_requests_get_clear_errors(target: Any, rng: random.Random) -> None:
     head: dict[str, Any] = {
         "inputs": [
-            {"name": name, "datatype": "INT32", "shape": [1, 16], "parameters": {"binary_data_size": 64}}
+            {
+                "name": name,
+                "datatype": "INT32",
+                "shape": [1, 16],
+                "parameters": {"binary_data_size": 64},
+            }
             for name in ("INPUT0", "INPUT1")
         ]
     }
-    lengths = ["0", "-1", "1", "99999999999999999999", "0x10", "", " ", "1e3", "ٱ".encode().decode("latin-1")]
+    lengths = [
+        "0",
+        "-1",
+        "1",
+        "99999999999999999999",
+        "0x10",
+        "",
+        " ",
+        "1e3",
+        "ٱ".encode().decode("latin-1"),
+    ]
     for _ in range(200):
         head["inputs"][rng.randrange(2)]["parameters"]["binary_data_size"] = rng.choice(
             [64, 64, 63, 0, -64, 2**40, "64", None]
         )
         text = json.dumps(head).encode()
         length = rng.choice([str(len(text)), str(len(text) + rng.randint(-9, 200)), *lengths])
-        post(target, text + rng.randbytes(rng.choice([128, 128, 127, 0, 300])), Inference_Header_Content_Length=length)
+        post(
+            target,
+            text + rng.randbytes(rng.choice([128, 128, 127, 0, 300])),
+            Inference_Header_Content_Length=length,
+        )
 
 
 def test_strings_with_wrong_lengths_get_clear_errors(target: Any, rng: random.Random) -> None:
     for _ in range(100):
         data = b"".join(
-            struct.pack("<I", rng.choice([0, 1, 3, 2**31, 2**32 - 1])) + rng.randbytes(rng.randint(0, 4))
+            struct.pack("<I", rng.choice([0, 1, 3, 2**31, 2**32 - 1]))
+            + rng.randbytes(rng.randint(0, 4))
             for _ in range(2)
         )
         head = json.dumps(
             {
                 "inputs": [
-                    {"name": "IN", "datatype": "BYTES", "shape": [1, 2], "parameters": {"binary_data_size": len(data)}}
+                    {
+                        "name": "IN",
+                        "datatype": "BYTES",
+                        "shape": [1, 2],
+                        "parameters": {"binary_data_size": len(data)},
+                    }
                 ]
             }
         ).encode()
-        post(target, head + data, "/v2/models/texts/infer", Inference_Header_Content_Length=str(len(head)))
+        post(
+            target,
+            head + data,
+            "/v2/models/texts/infer",
+            Inference_Header_Content_Length=str(len(head)),
+        )
 
 
 @pytest.mark.parametrize(
@@ -136,7 +171,13 @@ def test_hostile_documents_are_rejected(target: Any, body: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"\xff\xfe", b'{"id": "\xff"}', b'{"inputs": [{"name": "\xc3\x28"}]}', b'{"id": "\xed\xa0\x80"}']
+    "body",
+    [
+        b"\xff\xfe",
+        b'{"id": "\xff"}',
+        b'{"inputs": [{"name": "\xc3\x28"}]}',
+        b'{"id": "\xed\xa0\x80"}',
+    ],
 )
 def test_invalid_utf_8_is_refused(target: Any, body: bytes) -> None:
     assert post(target, body) >= 400
@@ -175,7 +216,9 @@ MANAGEMENT = [
 
 
 @pytest.mark.parametrize("path", MANAGEMENT)
-def test_management_calls_survive_garbage(target: Any, rng: random.Random, path: str, damaged: Any) -> None:
+def test_management_calls_survive_garbage(
+    target: Any, rng: random.Random, path: str, damaged: Any
+) -> None:
     bodies = [DEEP, "1", "[]", '{"ready": 3}', '{"parameters": 1}', '{"parameters": {"config": 1}}', '{"parameters": {"config": "{"}}',
               '{"parameters": {"config": "[]"}}', '{"parameters": {"file:1/model.onnx": "A"}}', '{"parameters": {"config": "{}", "file:../../x": "QQ=="}}',
               '{"key": "/../x", "byte_size": 1}', '{"key": "/x", "byte_size": -1, "offset": 18446744073709551616}', '{"raw_handle": {"b64": "?"}, "byte_size": 1}',
@@ -197,7 +240,9 @@ def test_unknown_paths_and_methods_are_rejected(target: Any) -> None:
             if response.status != 200:
                 assert 400 <= response.status < 600
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "HEAD"):
-        connection = http.client.HTTPConnection("127.0.0.1", target.ports["http"], timeout=TIMEOUT_S)
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", target.ports["http"], timeout=TIMEOUT_S
+        )
         with contextlib.closing(connection):
             connection.request(method, INFER)
             assert connection.getresponse().status >= 400, method
@@ -212,7 +257,12 @@ def test_a_truncated_document_is_rejected(target: Any) -> None:
 
 def test_truncated_binary_data_is_rejected(target: Any) -> None:
     inputs = [
-        {"name": name, "datatype": "INT32", "shape": [1, 16], "parameters": {"binary_data_size": 64}}
+        {
+            "name": name,
+            "datatype": "INT32",
+            "shape": [1, 16],
+            "parameters": {"binary_data_size": 64},
+        }
         for name in ("INPUT0", "INPUT1")
     ]
     head = json.dumps({"inputs": inputs}).encode()
@@ -220,18 +270,41 @@ def test_truncated_binary_data_is_rejected(target: Any) -> None:
     assert post(target, head + bytes(128), Inference_Header_Content_Length=length) == 200
     for size in range(0, 128, 3):
         assert post(target, head + bytes(size), Inference_Header_Content_Length=length) >= 400
-        assert post(target, (head + bytes(128))[: len(head) - size - 1], Inference_Header_Content_Length=length) >= 400
+        assert (
+            post(
+                target,
+                (head + bytes(128))[: len(head) - size - 1],
+                Inference_Header_Content_Length=length,
+            )
+            >= 400
+        )
 
 
-@pytest.mark.parametrize("path", ["/v2", "/v2/models/add_sub", "/v2/models/add_sub/stats", "/v2/health/ready"])
+@pytest.mark.parametrize(
+    "path", ["/v2", "/v2/models/add_sub", "/v2/models/add_sub/stats", "/v2/health/ready"]
+)
 def test_random_paths_get_clear_errors(target: Any, rng: random.Random, path: str) -> None:
     for _ in range(60):
         at = rng.randrange(1, len(path) + 1)
         noise = rng.choice(
-            ["%", "%00", "%2e%2e%2f", "%ff", "//", "?a=%", ";", "\\", "*", "é".encode().decode("latin-1"), "%e2%98%83"]
+            [
+                "%",
+                "%00",
+                "%2e%2e%2f",
+                "%ff",
+                "//",
+                "?a=%",
+                ";",
+                "\\",
+                "*",
+                "é".encode().decode("latin-1"),
+                "%e2%98%83",
+            ]
         )
         received = target.exchange(
-            f"GET {path[:at]}{noise}{path[at:]} HTTP/1.1\r\nHost: fuzz\r\nConnection: close\r\n\r\n".encode("latin-1"),
+            f"GET {path[:at]}{noise}{path[at:]} HTTP/1.1\r\nHost: fuzz\r\nConnection: close\r\n\r\n".encode(
+                "latin-1"
+            ),
             last=False,
         )
         status, body = int(received[9:12]), received.partition(b"\r\n\r\n")[2]
@@ -243,10 +316,16 @@ def raw(body: bytes, *headers: str, path: str = INFER) -> bytes:
     return "\r\n".join([f"POST {path} HTTP/1.1", "Host: fuzz", *headers, "", ""]).encode() + body
 
 
-def test_bytes_that_are_no_http_close_the_connection(target: Any, rng: random.Random, damaged: Any) -> None:
+def test_bytes_that_are_no_http_close_the_connection(
+    target: Any, rng: random.Random, damaged: Any
+) -> None:
     good = raw(b"{}", "Content-Length: 2")
     for _ in range(100):
-        noise = [rng.randbytes(rng.randint(1, 400)), b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01" + rng.randbytes(60)]
+        noise = [
+            rng.randbytes(rng.randint(1, 400)),
+            b"GET / HTTP/9.9\r\n\r\n",
+            b"\x16\x03\x01" + rng.randbytes(60),
+        ]
         received = target.exchange(rng.choice([damaged(good), *noise]))
         assert received == b"" or received.startswith(b"HTTP/1.1 "), received[:200]
         assert b"error id" not in received
@@ -271,7 +350,9 @@ def test_incomplete_and_invalid_messages_end_with_the_connection(target: Any, se
     assert b" 200 " not in received.partition(b"\r\n")[0]
 
 
-def test_clients_that_disconnect_immediately_leave_nothing_behind(target: Any, rng: random.Random) -> None:
+def test_clients_that_disconnect_immediately_leave_nothing_behind(
+    target: Any, rng: random.Random
+) -> None:
     whole = raw(json.dumps(REQUEST).encode(), f"Content-Length: {len(json.dumps(REQUEST))}")
     for _ in range(100):
         connection = socket.create_connection(("127.0.0.1", target.ports["http"]), TIMEOUT_S)
@@ -284,7 +365,10 @@ def test_clients_that_disconnect_immediately_leave_nothing_behind(target: Any, r
 
 def test_chunked_bodies_are_read(target: Any) -> None:
     text = json.dumps(REQUEST).encode()
-    chunks = b"".join(b"%x\r\n%s\r\n" % (len(text[at : at + 7]), text[at : at + 7]) for at in range(0, len(text), 7))
+    chunks = b"".join(
+        b"%x\r\n%s\r\n" % (len(text[at : at + 7]), text[at : at + 7])
+        for at in range(0, len(text), 7)
+    )
     response = target.exchange(
         raw(chunks + b"0\r\n\r\n", "Transfer-Encoding: chunked", "Connection: close"), last=False
     )
@@ -297,7 +381,11 @@ def test_pipelined_requests_are_answered_in_order(target: Any) -> None:
     good, bad = raw(text, f"Content-Length: {len(text)}"), raw(b"{", "Content-Length: 1")
     closing = raw(b"{", "Content-Length: 1", "Connection: close")
     response = target.exchange(good + bad + good + good + closing, last=False)
-    assert [response[at + 9 : at + 12] for at in range(len(response)) if response.startswith(b"HTTP/1.1 ", at)] == [
+    assert [
+        response[at + 9 : at + 12]
+        for at in range(len(response))
+        if response.startswith(b"HTTP/1.1 ", at)
+    ] == [
         b"200",
         b"500",
         b"200",

@@ -11,7 +11,12 @@ import importlib
 import sys
 from pathlib import Path
 
-CLIENT = ("tritonclient.grpc", "tritonclient.grpc.aio", "tritonclient.http", "tritonclient.http.aio")
+CLIENT = (
+    "tritonclient.grpc",
+    "tritonclient.grpc.aio",
+    "tritonclient.http",
+    "tritonclient.http.aio",
+)
 SERVER = (
     "tritonpy.server",
     "tritonpy_protos",

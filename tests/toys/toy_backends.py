@@ -56,8 +56,14 @@ class RepeatBackend(Backend):
         tensor = request.inputs["IN"]
         for index in range(int(tensor.numpy().reshape(-1)[0])):
             out = Tensor.from_numpy("OUT", np.array([index], np.int32))
-            request.respond(InferResponse([out], request.model_name, self.model.version, request.id, final=False))
-        request.respond(InferResponse((), request.model_name, self.model.version, request.id, empty=True))
+            request.respond(
+                InferResponse(
+                    [out], request.model_name, self.model.version, request.id, final=False
+                )
+            )
+        request.respond(
+            InferResponse((), request.model_name, self.model.version, request.id, empty=True)
+        )
 
 
 class TogetherBackend(Backend):

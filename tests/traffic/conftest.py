@@ -52,7 +52,11 @@ def infer_route(routed: ServerProcess, protocol: Any) -> Iterator[Infer]:
             given.set_data_from_numpy(np.full(shape, value, np.float32))
             result = client().infer(route, [given], **options)
             response = result.get_response()
-            fields = response if isinstance(response, dict) else {name: getattr(response, name) for name in ANSWERED_BY}
+            fields = (
+                response
+                if isinstance(response, dict)
+                else {name: getattr(response, name) for name in ANSWERED_BY}
+            )
             assert fields["model_name"] == route
             return float(result.as_numpy("OUT").ravel()[0]), fields["model_version"]
 

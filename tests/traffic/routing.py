@@ -104,12 +104,19 @@ def config(models: Models, more: str = "") -> str:
 
 
 def operate(
-    served: ServerProcess, method: str, path: str, body: object = None, headers: Mapping[str, str] = {}
+    served: ServerProcess,
+    method: str,
+    path: str,
+    body: object = None,
+    headers: Mapping[str, str] = {},
 ) -> tuple[int, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", served.ports["http"], timeout=TIMEOUT_S)
     try:
         connection.request(
-            method, f"/v2/traffic/routes{path}", None if body is None else json.dumps(body), dict(headers)
+            method,
+            f"/v2/traffic/routes{path}",
+            None if body is None else json.dumps(body),
+            dict(headers),
         )
         response = connection.getresponse()
         return response.status, json.loads(response.read())

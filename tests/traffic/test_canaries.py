@@ -55,7 +55,13 @@ def test_a_slow_version_is_rolled_back_without_a_failure(
     routed: ServerProcess, protocol: Any, infer_route: Infer
 ) -> None:
     name = name_of(protocol, "slow")
-    put(routed, name, canary=canary(3, max_failed_share=1, limits={"latency_over_primary": 1.5, "latency_ms": 45}))
+    put(
+        routed,
+        name,
+        canary=canary(
+            3, max_failed_share=1, limits={"latency_over_primary": 1.5, "latency_ms": 45}
+        ),
+    )
     for _ in range(2000):
         assert not failed(infer_route, name)
         if route_status(routed, name)["canary"]["state"] == "rolled back":
@@ -63,7 +69,9 @@ def test_a_slow_version_is_rolled_back_without_a_failure(
     assert route_status(routed, name)["canary"]["reason"].startswith("latency: ")
 
 
-def test_a_good_version_is_promoted(routed: ServerProcess, protocol: Any, infer_route: Infer) -> None:
+def test_a_good_version_is_promoted(
+    routed: ServerProcess, protocol: Any, infer_route: Infer
+) -> None:
     name = name_of(protocol, "good")
     put(routed, name, canary=canary(5, limits={"latency_over_primary": None}, max_failed_share=1))
     versions = Counter(infer_route(name)[1] for _ in range(400))
@@ -83,7 +91,8 @@ def test_shadow_responses_are_compared_and_never_returned(
     for number in range(50):
         assert infer_route(name, number) == (number, "1")
     routed.wait(
-        lambda: route_status(routed, name)["statistics"]["shadow"]["copies"][outcome] == 50, "every copy is compared"
+        lambda: route_status(routed, name)["statistics"]["shadow"]["copies"][outcome] == 50,
+        "every copy is compared",
     )
     shadow = route_status(routed, name)["statistics"]["shadow"]
     assert sum(shadow["copies"].values()) == 50
@@ -97,14 +106,21 @@ def test_copies_that_a_busy_shadow_cannot_take_are_dropped(
     name = name_of(protocol, "busy")
     put(routed, name, shadow={"model": "work", "version": 3, "max_open": 1})
     with ThreadPoolExecutor(4) as clients:
-        assert list(clients.map(lambda number: infer_route(name, number), range(40))) == [(n, "1") for n in range(40)]
-    routed.wait(lambda: route_status(routed, name)["statistics"]["shadow"]["open"] == 0, "the shadow is done")
+        assert list(clients.map(lambda number: infer_route(name, number), range(40))) == [
+            (n, "1") for n in range(40)
+        ]
+    routed.wait(
+        lambda: route_status(routed, name)["statistics"]["shadow"]["open"] == 0,
+        "the shadow is done",
+    )
     copies = route_status(routed, name)["statistics"]["shadow"]["copies"]
     assert copies["dropped"] > 0
     assert copies["dropped"] + copies["same"] == 40
 
 
-def test_requests_are_spread_by_weight(routed: ServerProcess, protocol: Any, infer_route: Infer) -> None:
+def test_requests_are_spread_by_weight(
+    routed: ServerProcess, protocol: Any, infer_route: Infer
+) -> None:
     name = name_of(protocol, "weights")
     put(routed, name, targets=[{**ONE, "weight": 3}, {"model": "work", "version": 5, "weight": 1}])
     versions = Counter(infer_route(name)[1] for _ in range(200))
@@ -113,7 +129,10 @@ def test_requests_are_spread_by_weight(routed: ServerProcess, protocol: Any, inf
     metrics.request("GET", "/metrics")
     metrics_text = metrics.getresponse().read().decode()
     metrics.close()
-    assert f'tritonpy_route_requests{{model="work",route="{name}",version="5"}} {versions["5"]}' in metrics_text
+    assert (
+        f'tritonpy_route_requests{{model="work",route="{name}",version="5"}} {versions["5"]}'
+        in metrics_text
+    )
 
 
 @pytest.mark.parametrize("sticky", [{"header": "X-User"}, {"parameter": "user"}])
@@ -128,7 +147,9 @@ def test_sticky_clients_keep_their_target_and_few_move_with_the_weight(
         return {user: place(user) for user in (f"user-{number}" for number in range(60))}
 
     def place(user: str) -> str:
-        options = {"headers": {"x-user": user}} if "header" in sticky else {"parameters": {"user": user}}
+        options = (
+            {"headers": {"x-user": user}} if "header" in sticky else {"parameters": {"user": user}}
+        )
         return str(infer_route(name, **options)[1])
 
     before = places(1)
@@ -145,10 +166,14 @@ def test_a_sequence_stays_on_its_target_when_the_route_changes(
     both = [{"model": "counts", "version": version} for version in (1, 2)]
     put(routed, name, targets=both)
     places = {
-        number: infer_route(name, 1, (1, 1), sequence_id=number, sequence_start=True)[1] for number in range(1, 21)
+        number: infer_route(name, 1, (1, 1), sequence_id=number, sequence_start=True)[1]
+        for number in range(1, 21)
     }
     assert set(places.values()) == {"1", "2"}
     put(routed, name, targets=[both[0]])
     for number, version in places.items():
         assert infer_route(name, 10, (1, 1), sequence_id=number, sequence_end=True) == (11, version)
-    assert infer_route(name, 1, (1, 1), sequence_id=1, sequence_start=True, sequence_end=True) == (1, "1")
+    assert infer_route(name, 1, (1, 1), sequence_id=1, sequence_start=True, sequence_end=True) == (
+        1,
+        "1",
+    )

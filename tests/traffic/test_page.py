@@ -19,16 +19,25 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 def run(commands: str, folder: Path, port: int) -> list[Any]:
     """Run a block; return each line of its output as JSON."""
-    commands = commands.replace("localhost:8000", f"127.0.0.1:{port}").replace("curl -s", "curl -s -w '\\n'")
+    commands = commands.replace("localhost:8000", f"127.0.0.1:{port}").replace(
+        "curl -s", "curl -s -w '\\n'"
+    )
     done = subprocess.run(
-        ["bash", "-ec", commands], cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+        ["bash", "-ec", commands],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=True,
     )
     return [json.loads(line) for line in done.stdout.splitlines() if line]
 
 
 def test_a_canary_goes_from_start_to_promotion(serve: Serve, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    _install, set_up, _serve, start, hundred, rest, end, _shadow = [code for kind, code in BLOCKS if kind == "sh"]
+    _install, set_up, _serve, start, hundred, rest, end, _shadow = [
+        code for kind, code in BLOCKS if kind == "sh"
+    ]
     assert _serve == "tritonpy serve --config server.yaml\n"
     run(set_up, tmp_path, 0)
     (yaml,) = [code for kind, code in BLOCKS if kind == "yaml"]
@@ -36,7 +45,11 @@ def test_a_canary_goes_from_start_to_promotion(serve: Serve, tmp_path: Path) -> 
     with serve(f"--config={tmp_path / 'server.yaml'}") as served:
         port = served.ports["http"]
         (started,) = run(start, tmp_path, port)
-        assert (started["canary"]["state"], started["canary"]["share"], started["warnings"]) == ("running", 0.1, [])
+        assert (started["canary"]["state"], started["canary"]["share"], started["warnings"]) == (
+            "running",
+            0.1,
+            [],
+        )
         *_, running = run(hundred, tmp_path, port)
         assert running["canary"]["state"] == "running"
         assert running["canary"]["failed_share"] == 0
@@ -46,9 +59,15 @@ def test_a_canary_goes_from_start_to_promotion(serve: Serve, tmp_path: Path) -> 
         assert sum(target["failures"] for target in promoted["statistics"]["targets"]) == 0
         assert sum(target["requests"] for target in promoted["statistics"]["targets"]) == 1100
         too_late = run(end, tmp_path, port)
-        assert [response["error"] for response in too_late] == ["route 'digits' has no live canary"] * 2
+        assert [response["error"] for response in too_late] == [
+            "route 'digits' has no live canary"
+        ] * 2
         run(
-            start.replace('"version": 2', '"version": 1').replace('"version": 1}]', '"version": 2}]', 1), tmp_path, port
+            start.replace('"version": 2', '"version": 1').replace(
+                '"version": 1}]', '"version": 2}]', 1
+            ),
+            tmp_path,
+            port,
         )
         promote, roll_back = end.splitlines()
         (rolled_back,) = run(roll_back, tmp_path, port)

@@ -28,15 +28,20 @@ from tests.traffic.routing import (
 )
 
 
-def test_unavailable_targets_are_skipped_and_reported(routed: ServerProcess, protocol: Any, infer_route: Infer) -> None:
+def test_unavailable_targets_are_skipped_and_reported(
+    routed: ServerProcess, protocol: Any, infer_route: Infer
+) -> None:
     name = name_of(protocol, "gone")
     warned = put(routed, name, targets=[{"model": "nobody", "weight": 9}, ONE])["warnings"]
-    assert warned == ["target 'nobody' is not ready: Request for unknown model: 'nobody' is not found"]
+    assert warned == [
+        "target 'nobody' is not ready: Request for unknown model: 'nobody' is not found"
+    ]
     assert {infer_route(name) for _ in range(10)} == {(1.0, "1")}
     assert routed.log.count(f"route {name}: skipping target nobody") == 1
     put(routed, name, targets=[{"model": "nobody"}])
     with pytest.raises(
-        tritonclient.utils.InferenceServerException, match=f"Request for unknown model: '{name}' is not found"
+        tritonclient.utils.InferenceServerException,
+        match=f"Request for unknown model: '{name}' is not found",
     ):
         infer_route(name)
 
@@ -85,14 +90,18 @@ def test_decoupled_responses_stream_through_a_route(routed: ServerProcess) -> No
         client.stop_stream()
         assert [error for _, error in results] == [None] * 4
         assert [result.get_response().model_name for result, _ in results] == ["stream"] * 4
-        with pytest.raises(tritonclient.utils.InferenceServerException, match="decoupled transaction policy"):
+        with pytest.raises(
+            tritonclient.utils.InferenceServerException, match="decoupled transaction policy"
+        ):
             client.infer("stream", [given])
     generated = routed.request("/v2/models/stream/generate_stream", '{"IN": [2]}')
     assert generated.status == 200
     assert generated.body.count(b'"model_name":"stream"') == 2
 
 
-def test_regions_of_shared_memory_are_used_through_a_route(routed: ServerProcess, protocol: Any) -> None:
+def test_regions_of_shared_memory_are_used_through_a_route(
+    routed: ServerProcess, protocol: Any
+) -> None:
     name = name_of(protocol, "regions")
     put(routed, name, shadow={"model": "work", "version": 5})
     address = routed.http if protocol is tritonclient.http else routed.grpc
@@ -101,7 +110,10 @@ def test_regions_of_shared_memory_are_used_through_a_route(routed: ServerProcess
         shm.set_shared_memory_region(region, [np.array([7], np.float32)])
         with protocol.InferenceServerClient(address) as client:
             client.register_system_shared_memory(name, f"/{name}", 8)
-            given, wanted = protocol.InferInput("IN", [1], "FP32"), protocol.InferRequestedOutput("OUT")
+            given, wanted = (
+                protocol.InferInput("IN", [1], "FP32"),
+                protocol.InferRequestedOutput("OUT"),
+            )
             given.set_shared_memory(name, 4)
             wanted.set_shared_memory(name, 4, 4)
             client.infer(name, [given], outputs=[wanted])
@@ -112,17 +124,27 @@ def test_regions_of_shared_memory_are_used_through_a_route(routed: ServerProcess
     assert route_status(routed, name)["statistics"]["shadow"]["copies"]["uncompared"] == 1
 
 
-def test_all_mistakes_are_reported_together_and_old_revisions_are_rejected(routed: ServerProcess) -> None:
+def test_all_mistakes_are_reported_together_and_old_revisions_are_rejected(
+    routed: ServerProcess,
+) -> None:
     wrong = {"targets": [{"version": 0}], "shadow": {"model": "m", "share": 2}, "nothing": 1}
     status, response = operate(routed, "PUT", "/wrong", wrong)
     assert status == 400
     assert response["error"].startswith("the route has 4 problems:")
-    status, response = operate(routed, "PUT", "/wrong", {"targets": [ONE, ONE], "sticky": {"header": "x-other"}})
+    status, response = operate(
+        routed, "PUT", "/wrong", {"targets": [ONE, ONE], "sticky": {"header": "x-other"}}
+    )
     assert (status, response["error"].count("\n")) == (400, 2)
     assert "add it to routers.traffic.sticky_headers" in response["error"]
     revision = put(routed, "versioned")["revision"]
-    for method, path, body in (("PUT", "", {"targets": [ONE]}), ("DELETE", "", None), ("POST", "/promote", None)):
-        status, response = operate(routed, method, f"/versioned{path}", body, {"If-Match": f'"{revision - 1}"'})
+    for method, path, body in (
+        ("PUT", "", {"targets": [ONE]}),
+        ("DELETE", "", None),
+        ("POST", "/promote", None),
+    ):
+        status, response = operate(
+            routed, method, f"/versioned{path}", body, {"If-Match": f'"{revision - 1}"'}
+        )
         assert (status, response["error"]) == (
             412,
             f"route 'versioned' is at revision {revision}, not at {revision - 1}: read it again",
@@ -135,9 +157,7 @@ def test_all_mistakes_are_reported_together_and_old_revisions_are_rejected(route
 def test_routes_and_canary_states_survive_a_restart(serve: Serve, tmp_path: Path) -> None:
     models = Models(tmp_path / "models")
     write(models)
-    more = (
-        ", routes: {configured: {targets: [{model: work, version: 1}]}, left: {targets: [{model: work, version: 4}]}}"
-    )
+    more = ", routes: {configured: {targets: [{model: work, version: 1}]}, left: {targets: [{model: work, version: 4}]}}"
     with serve(config(models, more)) as served:
         put(served, "made", canary=canary(2))
         put(served, "rising", canary=canary(5, steps=[{"share": 0.1, "seconds": 3600}]))
@@ -158,7 +178,9 @@ def test_routes_and_canary_states_survive_a_restart(serve: Serve, tmp_path: Path
         assert after["rising"]["canary"]["state"] == "running"
     changed = more.replace("version: 4", "version: 3")
     with serve(config(models, changed)) as served:  # the changed route of server.yaml applies
-        assert route_status(served, "left")["route"]["targets"] == [{"model": "work", "version": 3, "weight": 1.0}]
+        assert route_status(served, "left")["route"]["targets"] == [
+            {"model": "work", "version": 3, "weight": 1.0}
+        ]
     (tmp_path / "routes.json").write_text("{")
     with serve(config(models), until=None) as served:
         assert served.wait_until_exit() == 1
@@ -170,14 +192,20 @@ def test_a_trace_names_the_target_model(serve: Serve, tmp_path: Path) -> None:
     write(models)
     routes = ", routes: {traced: {targets: [{model: work, version: 4}]}}"
     settings = ("triton", f"file={tmp_path / 'traces.json'}"), ("level=TIMESTAMPS",), ("rate=1",)
-    with serve(config(models, routes), *(f"--trace-config={','.join(each)}" for each in settings)) as served:
-        body = json.dumps({"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1], "data": [1]}]})
+    with serve(
+        config(models, routes), *(f"--trace-config={','.join(each)}" for each in settings)
+    ) as served:
+        body = json.dumps(
+            {"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1], "data": [1]}]}
+        )
         assert served.request("/v2/models/traced/infer", body).json()["model_name"] == "traced"
         served.process.terminate()
         served.wait_until_exit()
     (file,) = tmp_path.glob("traces.json*")
     traces = json.loads(file.read_text())
-    assert {(each["model_name"], each["model_version"]) for each in traces if "model_name" in each} == {("work", 4)}
+    assert {
+        (each["model_name"], each["model_version"]) for each in traces if "model_name" in each
+    } == {("work", 4)}
 
 
 def test_frontend_processes_serve_routes(serve: Serve, tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ class Empty(Backend):
     """A backend with only the defaults."""
 
 
-def test_a_backend_without_infer_fails_requests_with_a_clear_error(model_repository: ModelRepository) -> None:
+def test_a_backend_without_infer_fails_requests_with_a_clear_error(
+    model_repository: ModelRepository,
+) -> None:
     model_repository.add("m", config_of("empty"))
     recorder = RecordingSink()
     with serving(model_repository, toy_plugins(ToyPlugin({"empty": Empty}))) as server:
@@ -28,7 +30,8 @@ def test_an_instance_context_outside_a_server_has_no_further_requests() -> None:
 
 
 @pytest.mark.parametrize(
-    "method", ["auto_complete", "load", "unload", "close", "is_ready", "memory_usage", "shared_memory_usage"]
+    "method",
+    ["auto_complete", "load", "unload", "close", "is_ready", "memory_usage", "shared_memory_usage"],
 )
 def test_every_method_but_infer_has_a_default_and_a_docstring(method: str) -> None:
     assert "optional" in (getattr(Backend, method).__doc__ or "")

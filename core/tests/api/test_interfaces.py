@@ -35,9 +35,15 @@ OPTIONLESS = {
 
 
 @pytest.mark.parametrize("kind", REQUIRED)
-def test_an_interface_has_at_most_one_required_method_and_every_method_is_documented(kind: type) -> None:
+def test_an_interface_has_at_most_one_required_method_and_every_method_is_documented(
+    kind: type,
+) -> None:
     assert kind.__abstractmethods__ == REQUIRED[kind]
-    methods = [value for key, value in vars(kind).items() if inspect.isfunction(value) and not key.startswith("_")]
+    methods = [
+        value
+        for key, value in vars(kind).items()
+        if inspect.isfunction(value) and not key.startswith("_")
+    ]
     assert [method.__name__ for method in methods if not method.__doc__] == []
 
 
@@ -66,7 +72,10 @@ def test_by_default_every_principal_may_do_everything() -> None:
             return tritonpy.auth.Principal("client")
 
     authenticator = Open(tritonpy.plugins.NoOptions())
-    assert all(authenticator.allows(authenticator.authenticate({}), verb, "m") for verb in tritonpy.auth.Verb)
+    assert all(
+        authenticator.allows(authenticator.authenticate({}), verb, "m")
+        for verb in tritonpy.auth.Verb
+    )
 
 
 def test_the_no_rate_limiter_grants_everything() -> None:

@@ -37,4 +37,6 @@ def test_rescheduling_fails_unless_the_scheduler_supports_it() -> None:
     OnlyEnqueue(None).released(request, reschedule=True)
     (answer,) = recorder.responses(request)
     assert isinstance(answer.error, Internal)
-    assert answer.error.message.startswith("Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE")
+    assert answer.error.message.startswith(
+        "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE"
+    )

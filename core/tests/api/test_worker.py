@@ -56,7 +56,9 @@ def started() -> Iterator[list[Started]]:
         each.close()
 
 
-def test_a_process_has_only_its_socket_and_output(started: list[Started], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_has_only_its_socket_and_output(
+    started: list[Started], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLOUR", "blue")
     with Path(__file__).open() as other:
         os.set_inheritable(other.fileno(), True)

@@ -55,7 +55,9 @@ class BrokenAuthorization(Keys):
 
 def authorizer(*authenticators, opened=("health",)):
     named = {str(number): each for number, each in enumerate(authenticators)}
-    return Authorizer(named, opened, Denials(ModelMetrics(CustomMetrics()), logging.getLogger("tritonpy.auth")))
+    return Authorizer(
+        named, opened, Denials(ModelMetrics(CustomMetrics()), logging.getLogger("tritonpy.auth"))
+    )
 
 
 ANNA = Keys(a="anna", b="bert")
@@ -76,7 +78,9 @@ def test_a_principal_with_the_right_is_admitted():
         (None, Verb.INFER, "digits", Unauthenticated),
     ],
 )
-def test_a_principal_without_the_right_is_refused_and_credentials_are_not_logged(key, verb, model, error, caplog):
+def test_a_principal_without_the_right_is_refused_and_credentials_are_not_logged(
+    key, verb, model, error, caplog
+):
     headers = {} if key is None else {"x-api-key": key}
     with pytest.raises(error) as caught:
         authorizer(Keys(a="anna", b="bert")).admit(headers, verb, model)
@@ -233,5 +237,7 @@ build(decode_server_config({"frontends": {"http": {"port": 0}, "grpc": {"port": 
 print(sorted(name for name in sys.modules if name.startswith(("tritonpy.auth.", "tritonpy_auth_api_keys.", "tritonpy_auth_jwt.", "jwt"))
     or name.endswith((".access", ".guarded", ".guard"))))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "['tritonpy.auth.denials', 'tritonpy.auth.restriction']"

@@ -19,7 +19,11 @@ class World:
     def count(self, reason, verb):
         (family,) = self.metrics.snapshot()
         assert family.name == METRIC
-        return next(one.value for one in family.metrics if one.labels == {"reason": reason, "verb": verb.value})
+        return next(
+            one.value
+            for one in family.metrics
+            if one.labels == {"reason": reason, "verb": verb.value}
+        )
 
 
 def test_each_reason_and_verb_has_its_counter():
@@ -58,7 +62,10 @@ def test_refused_clients_cannot_flood_the_log(caplog):
 
 def test_only_the_type_of_an_authenticator_s_error_is_logged(caplog):
     World().denials.failed("own", RuntimeError("the key was tpy_secret"))
-    assert caplog.records[0].getMessage() == "authenticator 'own' failed, access is denied: RuntimeError"
+    assert (
+        caplog.records[0].getMessage()
+        == "authenticator 'own' failed, access is denied: RuntimeError"
+    )
 
 
 def test_lines_are_limited_and_suppressed_lines_are_counted(caplog):

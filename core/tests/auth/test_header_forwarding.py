@@ -3,7 +3,12 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InferRequest, InvalidArgument
-from tritonpy.auth.header_forwarding import RESERVED, HeaderForwarding, compile_pattern, keep_headers
+from tritonpy.auth.header_forwarding import (
+    RESERVED,
+    HeaderForwarding,
+    compile_pattern,
+    keep_headers,
+)
 
 
 def forwarded(pattern, headers, **parameters):
@@ -23,7 +28,9 @@ def test_case_matters_if_the_pattern_requires_it():
 
 
 def test_headers_follow_parameters_and_replace_those_of_the_same_name():
-    assert forwarded("x", [("x-a", "header"), ("x-a", "again"), ("X-A", "other")], q=1, **{"x-a": "body"}) == {
+    assert forwarded(
+        "x", [("x-a", "header"), ("x-a", "again"), ("X-A", "other")], q=1, **{"x-a": "body"}
+    ) == {
         "q": 1,
         "x-a": "again",
         "X-A": "other",
@@ -38,18 +45,25 @@ def test_parameters_of_other_requests_do_not_change():
     assert request.parameters == {"a": 1, "x": "1"}
 
 
-@pytest.mark.parametrize("name", [*sorted(RESERVED), "triton_", "triton_enable_empty_final_response"])
+@pytest.mark.parametrize(
+    "name", [*sorted(RESERVED), "triton_", "triton_enable_empty_final_response"]
+)
 def test_reserved_names_are_refused_in_tritons_words(name):
     with pytest.raises(InvalidArgument) as caught:
         forwarded(".*", [("a", "1"), (name, "1")])
-    assert caught.value.message == f"Header '{name}' is reserved for Triton usage and cannot be forwarded."
+    assert (
+        caught.value.message
+        == f"Header '{name}' is reserved for Triton usage and cannot be forwarded."
+    )
     # not forwarded, therefore not refused
     assert forwarded("^a", [("a", "1"), (name, "1")]) == {"a": "1"}
 
 
 @pytest.mark.parametrize("pattern", ["(", "[a", r"\pN", "a**"])
 def test_an_invalid_pattern_is_named(pattern):
-    with pytest.raises(ValueError, match=r"^header_forward_pattern: .* is not a valid regular expression") as caught:
+    with pytest.raises(
+        ValueError, match=r"^header_forward_pattern: .* is not a valid regular expression"
+    ) as caught:
         compile_pattern(pattern)
     assert pattern in str(caught.value)
 
@@ -57,7 +71,9 @@ def test_an_invalid_pattern_is_named(pattern):
 def test_a_request_keeps_the_headers_that_are_named_and_no_others():
     request = InferRequest("m", {}, None, parameters={"a": 1})
     keep_headers(
-        [("X-Tenant", "acme"), ("Authorization", "secret"), ("x-tenant-id", "7")], frozenset({"x-tenant"}), request
+        [("X-Tenant", "acme"), ("Authorization", "secret"), ("x-tenant-id", "7")],
+        frozenset({"x-tenant"}),
+        request,
     )
     assert (request.headers, request.parameters) == ({"x-tenant": "acme"}, {"a": 1})
 

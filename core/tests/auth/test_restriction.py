@@ -43,7 +43,9 @@ def test_the_prefix_is_part_of_the_name():
 
 def test_values_are_compared_in_constant_time(monkeypatch):
     compared = []
-    monkeypatch.setattr(hmac, "compare_digest", lambda one, other: compared.append((one, other)) or one == other)
+    monkeypatch.setattr(
+        hmac, "compare_digest", lambda one, other: compared.append((one, other)) or one == other
+    )
     assert Restrictions([SECRET]).missing(ApiCategory.HEALTH, [("admin-key", "secret")]) is None
     assert compared == [(b"secret", b"secret")]
 
@@ -51,7 +53,9 @@ def test_values_are_compared_in_constant_time(monkeypatch):
 def test_a_category_is_restricted_once():
     twice = Restriction((ApiCategory.HEALTH,), "k", "v")
     check_restrictions([SECRET], "api")
-    with pytest.raises(ValueError, match="restricted api 'health' can not be specified in multiple config groups"):
+    with pytest.raises(
+        ValueError, match="restricted api 'health' can not be specified in multiple config groups"
+    ):
         check_restrictions([SECRET, twice], "api")
 
 

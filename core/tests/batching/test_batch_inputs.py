@@ -64,15 +64,23 @@ def batches(draw: st.DrawFn) -> list[Shape]:
 
 
 @given(st.sampled_from(KINDS), batches(), st.sampled_from(["INT32", "FP32"]))
-def test_every_kind_matches_its_plain_definition(kind: str, shapes: list[Shape], datatype: str) -> None:
+def test_every_kind_matches_its_plain_definition(
+    kind: str, shapes: list[Shape], datatype: str
+) -> None:
     (tensor,) = rule(kind, f"TYPE_{datatype}").tensors(shapes)
-    assert (tensor.name, tensor.datatype, tensor.data.dtype) == ("COUNT", datatype, np.dtype(tensor.data.dtype))
+    assert (tensor.name, tensor.datatype, tensor.data.dtype) == (
+        "COUNT",
+        datatype,
+        np.dtype(tensor.data.dtype),
+    )
     assert tensor.numpy().tolist() == reference(kind, shapes)
     assert tensor.shape == tensor.data.shape
 
 
 def test_the_documented_example() -> None:
-    (tensor,) = rule("BATCH_ACCUMULATED_ELEMENT_COUNT", "TYPE_FP32").tensors([(1, 3), (1, 4), (1, 5)])
+    (tensor,) = rule("BATCH_ACCUMULATED_ELEMENT_COUNT", "TYPE_FP32").tensors(
+        [(1, 3), (1, 4), (1, 5)]
+    )
     assert tensor.numpy().tolist() == [3.0, 7.0, 12.0]
 
 
@@ -105,6 +113,7 @@ def test_a_slot_without_data_counts_as_one_row() -> None:
 
 def test_requests_without_the_source_are_refused() -> None:
     with pytest.raises(
-        Internal, match="a batch input describes input 'IN', which the requests of the batch do not have"
+        Internal,
+        match="a batch input describes input 'IN', which the requests of the batch do not have",
     ):
         batch_inputs([rule("BATCH_ELEMENT_COUNT")], [{}], {})

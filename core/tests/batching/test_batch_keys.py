@@ -41,7 +41,9 @@ def test_a_variable_input_separates_by_shape_but_not_by_rows(config, request_of)
 
 
 def test_optional_inputs_separate_by_presence(config, request_of):
-    key_of = batch_key(config('input { name: "IN" dims: 4 } input { name: "MASK" dims: 4 optional: true }'))
+    key_of = batch_key(
+        config('input { name: "IN" dims: 4 } input { name: "MASK" dims: 4 optional: true }')
+    )
     with_mask = request_of()
     with_mask.inputs["MASK"] = with_mask.inputs["IN"]
     assert key_of(request_of()) == key_of(request_of())
@@ -50,7 +52,9 @@ def test_optional_inputs_separate_by_presence(config, request_of):
 
 def test_an_optional_variable_input_separates_by_presence_and_shape(config, request_of):
     key_of = batch_key(
-        config('input { name: "IN" dims: -1 optional: true } input { name: "X" dims: -1 optional: true }')
+        config(
+            'input { name: "IN" dims: -1 optional: true } input { name: "X" dims: -1 optional: true }'
+        )
     )
     absent = request_of()
     absent.inputs.clear()

@@ -45,7 +45,9 @@ def context(config: str = CONFIG) -> Any:
 
 
 def request_of(**arrays: np.ndarray) -> InferRequest:
-    tensors = {name: Tensor.from_numpy(name, array.astype(np.int32)) for name, array in arrays.items()}
+    tensors = {
+        name: Tensor.from_numpy(name, array.astype(np.int32)) for name, array in arrays.items()
+    }
     return InferRequest("m", tensors, SINK, batch_size=arrays["ROWS"].shape[0])
 
 
@@ -76,7 +78,10 @@ def batches(draw: st.DrawFn) -> tuple[list[InferRequest], list[InferRequest | No
     for at in range(count):
         rows = 1 if slotted else draw(st.integers(1, 3))
         shape = (rows, draw(st.integers(0, 3)), draw(st.integers(0, 3)))
-        arrays = {"ROWS": np.arange(rows * 2).reshape(rows, 2) + at, "RAGGED": np.arange(np.prod(shape)).reshape(shape)}
+        arrays = {
+            "ROWS": np.arange(rows * 2).reshape(rows, 2) + at,
+            "RAGGED": np.arange(np.prod(shape)).reshape(shape),
+        }
         arrays["SIZE"] = np.array([size])
         if has_maybe:
             arrays["MAYBE"] = np.full((rows, 1), at)
@@ -121,7 +126,8 @@ def test_shape_tensors_are_not_copied() -> None:
 
 def test_shape_tensor_values_are_repeated_for_each_row_of_a_request() -> None:
     requests = [
-        request_of(ROWS=np.zeros((rows, 2)), RAGGED=np.zeros((rows, 1, 1)), SIZE=np.array([4])) for rows in (1, 2)
+        request_of(ROWS=np.zeros((rows, 2)), RAGGED=np.zeros((rows, 1, 1)), SIZE=np.array([4]))
+        for rows in (1, 2)
     ]
     responses = [answer["SIZE"] for answer in run(requests)]
     assert responses == [((1, 1), [[8]]), ((2, 1), [[8], [8]])]
@@ -133,7 +139,8 @@ def test_shape_tensor_values_are_unchanged_without_batching() -> None:
         'output { name: "SIZE" data_type: TYPE_INT32 dims: 2 is_shape_tensor: true }'
     )
     batch = Batch(
-        [InferRequest("m", {"SIZE": Tensor.from_numpy("SIZE", np.array([3, 4], np.int32))}, SINK)], model=model
+        [InferRequest("m", {"SIZE": Tensor.from_numpy("SIZE", np.array([3, 4], np.int32))}, SINK)],
+        model=model,
     )
     (response,) = scatter(batch, double(gather(batch)))
     assert plain(response) == {"SIZE": ((2,), [6, 8])}
@@ -145,17 +152,25 @@ def test_a_ragged_input_is_flat_without_batching_too() -> None:
         'output { name: "OUT" data_type: TYPE_INT32 dims: [ -1, 2 ] } output { name: "SUM" data_type: TYPE_INT32 dims: 1 } '
         'batch_output { target_name: "OUT" source_input: "IN" }'
     )
-    request = InferRequest("m", {"IN": Tensor.from_numpy("IN", np.arange(6, dtype=np.int32).reshape(3, 2))}, SINK)
+    request = InferRequest(
+        "m", {"IN": Tensor.from_numpy("IN", np.arange(6, dtype=np.int32).reshape(3, 2))}, SINK
+    )
     batch = Batch([request], model=model)
     (flat,) = gather(batch)
     assert flat.shape == (6,)
-    (response,) = scatter(batch, {"OUT": flat.numpy() + 1, "SUM": flat.numpy().sum(keepdims=True, dtype=np.int32)})
+    (response,) = scatter(
+        batch, {"OUT": flat.numpy() + 1, "SUM": flat.numpy().sum(keepdims=True, dtype=np.int32)}
+    )
     assert plain(response) == {"OUT": ((3, 2), [[1, 2], [3, 4], [5, 6]]), "SUM": ((1,), [15])}
 
 
 def test_outputs_are_in_the_order_of_the_configuration() -> None:
-    one = request_of(ROWS=np.zeros((1, 2)), RAGGED=np.zeros((1, 2, 3)), SIZE=np.zeros(1), MAYBE=np.zeros((1, 1)))
-    other = request_of(ROWS=np.zeros((1, 2)), RAGGED=np.zeros((1, 1, 3)), SIZE=np.zeros(1), MAYBE=np.zeros((1, 1)))
+    one = request_of(
+        ROWS=np.zeros((1, 2)), RAGGED=np.zeros((1, 2, 3)), SIZE=np.zeros(1), MAYBE=np.zeros((1, 1))
+    )
+    other = request_of(
+        ROWS=np.zeros((1, 2)), RAGGED=np.zeros((1, 1, 3)), SIZE=np.zeros(1), MAYBE=np.zeros((1, 1))
+    )
     batch = Batch([one, other], model=context())
     for response in scatter(batch, double(gather(batch))):
         assert [tensor.name for tensor in response.outputs] == ["ROWS", "RAGGED", "SIZE", "MAYBE"]
@@ -165,7 +180,9 @@ def test_requests_of_different_inputs_cannot_be_gathered() -> None:
     with_it = request_of(ROWS=np.zeros((1, 2)), MAYBE=np.zeros((1, 1)))
     without = request_of(ROWS=np.zeros((1, 2)))
     for model in (context(), None):
-        with pytest.raises(Internal, match="some requests of a batch have the input 'MAYBE', others do not"):
+        with pytest.raises(
+            Internal, match="some requests of a batch have the input 'MAYBE', others do not"
+        ):
             gather(Batch([with_it, without], model=model))
 
 
@@ -173,12 +190,18 @@ def numbers(*shape: int) -> Tensor:
     return Tensor.from_numpy("IN", np.arange(np.prod(shape), dtype=np.int32).reshape(shape))
 
 
-@given(st.lists(st.tuples(st.integers(1, 2), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=5))
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 2), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=5
+    )
+)
 def test_elements_of_any_shapes_are_concatenated(shapes: list[tuple[int, ...]]) -> None:
     tensors = [numbers(*shape) for shape in shapes]
     flat = flatten_ragged(tensors, tensors[0])
     assert (flat.name, flat.datatype) == ("IN", "INT32")
-    assert flat.numpy().tolist() == [number for tensor in tensors for number in tensor.numpy().ravel().tolist()]
+    assert flat.numpy().tolist() == [
+        number for tensor in tensors for number in tensor.numpy().ravel().tolist()
+    ]
     assert flat.shape == (sum(tensor.numpy().size for tensor in tensors),)
 
 
@@ -190,7 +213,9 @@ def test_a_single_tensor_is_not_copied() -> None:
 
 
 def test_bytes_tensors_are_flattened() -> None:
-    one, two = (Tensor.from_numpy("IN", np.array([words], object)) for words in ([b"a", b"bc"], [b""]))
+    one, two = (
+        Tensor.from_numpy("IN", np.array([words], object)) for words in ([b"a", b"bc"], [b""])
+    )
     flat = flatten_ragged([one, None, two], one)
     assert (flat.shape, flat.strings()) == ((5,), [b"a", b"bc", b"", b"", b""])
 

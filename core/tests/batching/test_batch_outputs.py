@@ -38,7 +38,10 @@ def test_each_request_gets_the_shape_of_its_input() -> None:
 
 def test_parts_are_views() -> None:
     whole = flat(4)
-    assert all(np.shares_memory(part.data, whole.data) for part in rules()["OUT"].cut(whole, [(1, 2), (1, 2)]))
+    assert all(
+        np.shares_memory(part.data, whole.data)
+        for part in rules()["OUT"].cut(whole, [(1, 2), (1, 2)])
+    )
 
 
 def test_fixed_dimensions_are_those_of_the_output() -> None:
@@ -69,13 +72,18 @@ def test_extra_elements_are_ignored() -> None:
 
 
 def test_too_few_elements_are_an_error() -> None:
-    with pytest.raises(Internal, match="output 'OUT' has 3 elements, the requests of its batch expect 4"):
+    with pytest.raises(
+        Internal, match="output 'OUT' has 3 elements, the requests of its batch expect 4"
+    ):
         rules()["OUT"].cut(flat(3), [(1, 2), (1, 2)])
 
 
 def test_a_source_of_too_few_dimensions_is_an_error() -> None:
     rule = BatchOutputRule("OUT", "IN", (-1, 2, -1))
-    with pytest.raises(Internal, match="output 'OUT' takes the size of dimension 2 from input 'IN', which has no such"):
+    with pytest.raises(
+        Internal,
+        match="output 'OUT' takes the size of dimension 2 from input 'IN', which has no such",
+    ):
         rule.cut(flat(3), [(1, 2)])
 
 
@@ -89,5 +97,7 @@ def test_outputs_without_a_rule_are_not_touched() -> None:
 
 
 def test_requests_without_the_source_are_refused() -> None:
-    with pytest.raises(Internal, match="output 'OUT' has the shape of input 'IN', which the requests do not have"):
+    with pytest.raises(
+        Internal, match="output 'OUT' has the shape of input 'IN', which the requests do not have"
+    ):
         split_by_shape(rules(), {"OUT": flat(2)}, [{}])

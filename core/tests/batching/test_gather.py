@@ -60,8 +60,15 @@ def test_every_request_gets_its_own_rows(
 
     `layout` has the rows of each request, None for an empty slot.
     """
-    layout = [None if rows is None else 1 for rows in layout] if slotted else [rows for rows in layout if rows]
-    arrays = [None if rows is None else array_of(datatype, (rows, *dims), 10 * at) for at, rows in enumerate(layout)]
+    layout = (
+        [None if rows is None else 1 for rows in layout]
+        if slotted
+        else [rows for rows in layout if rows]
+    )
+    arrays = [
+        None if rows is None else array_of(datatype, (rows, *dims), 10 * at)
+        for at, rows in enumerate(layout)
+    ]
     slots = [None if array is None else request_of({"IN": array}) for array in arrays]
     requests = [slot for slot in slots if slot is not None]
     batch = Batch(requests, slots=slots if slotted else None, model=context({"IN": datatype}))
@@ -80,7 +87,11 @@ def test_every_request_gets_its_own_rows(
 def test_an_empty_slot_becomes_a_row_of_zeros_or_empty_strings(datatype: str) -> None:
     request = request_of({"IN": array_of(datatype, (1, 2), 5)})
     (tensor,) = gather(Batch([request], slots=[None, request, None]))
-    assert tensor.numpy()[0].tolist() == tensor.numpy()[2].tolist() == ([b"", b""] if datatype == "BYTES" else [0, 0])
+    assert (
+        tensor.numpy()[0].tolist()
+        == tensor.numpy()[2].tolist()
+        == ([b"", b""] if datatype == "BYTES" else [0, 0])
+    )
 
 
 def test_a_single_request_is_passed_on_without_a_copy() -> None:
@@ -119,7 +130,9 @@ def test_scattered_rows_are_views() -> None:
 
 def test_a_model_without_batching_returns_the_whole_output_to_its_one_request() -> None:
     request = request_of({"IN": np.zeros((3,), np.int32)})
-    (response,) = scatter(Batch([request], model=context({"OUT": "INT32"}, 0)), {"OUT": np.arange(5, dtype=np.int32)})
+    (response,) = scatter(
+        Batch([request], model=context({"OUT": "INT32"}, 0)), {"OUT": np.arange(5, dtype=np.int32)}
+    )
     assert response.outputs[0].shape == (5,)
 
 
@@ -139,7 +152,9 @@ sequence_batching { state { input_name: "OLD" output_name: "STATE" data_type: TY
 
 def stateful(outputs: dict[str, str], rows: int = 2, max_batch_size: int = 64) -> Batch:
     requests = [request_of({"IN": np.zeros((1, 1))}) for _ in range(rows)]
-    return Batch(requests, state_outputs=["STATE"], model=context(outputs, max_batch_size, STATEFUL))
+    return Batch(
+        requests, state_outputs=["STATE"], model=context(outputs, max_batch_size, STATEFUL)
+    )
 
 
 def test_state_outputs_are_kept_whole_for_the_scheduler() -> None:
@@ -153,14 +168,19 @@ def test_state_outputs_are_kept_whole_for_the_scheduler() -> None:
 def test_a_state_that_is_also_an_output_is_sent() -> None:
     batch, state = stateful({"STATE": "INT32"}), np.arange(12, dtype=np.int32).reshape(2, 2, 3)
     responses = scatter(batch, {"STATE": state})
-    assert [response.outputs[0].numpy().tolist() for response in responses] == [[row] for row in state.tolist()]
+    assert [response.outputs[0].numpy().tolist() for response in responses] == [
+        [row] for row in state.tolist()
+    ]
     assert batch.new_states["STATE"].numpy().tolist() == state.tolist()
 
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_responses_do_not_share_memory_with_a_writable_state(whole: bool) -> None:
     """The next execution writes to the state, possibly before the response is sent."""
-    batch, buffer = stateful({"OUT": "INT32", "STATE": "INT32"}, rows=1), np.ones((1, 2, 3), np.int32)
+    batch, buffer = (
+        stateful({"OUT": "INT32", "STATE": "INT32"}, rows=1),
+        np.ones((1, 2, 3), np.int32),
+    )
     batch.states = [Tensor.from_numpy("OLD", buffer)]
     out = Tensor.from_numpy("OUT", buffer) if whole else buffer[:, :1]
     (response,) = scatter(batch, {"OUT": out, "STATE": buffer})
@@ -232,11 +252,16 @@ def test_rows_on_a_device_stay_there() -> None:
             {"OUT": Tensor.from_numpy("OUT", np.zeros((2, 1), np.float32))},
             "model 'm' returned output 'OUT' as FP32, its configuration says INT32",
         ),
-        ({"OUT": np.zeros((3, 1), np.int32)}, "model 'm' returned 3 rows of output 'OUT' for a batch of 2"),
+        (
+            {"OUT": np.zeros((3, 1), np.int32)},
+            "model 'm' returned 3 rows of output 'OUT' for a batch of 2",
+        ),
         ({"OUT": np.int32(3)}, "model 'm' returned 0 rows of output 'OUT' for a batch of 2"),
     ],
 )
-def test_outputs_that_do_not_match_the_configuration_are_named(outputs: dict[str, Any], text: str) -> None:
+def test_outputs_that_do_not_match_the_configuration_are_named(
+    outputs: dict[str, Any], text: str
+) -> None:
     requests = [request_of({"IN": np.zeros((1, 1))}, ["OUT"]) for _ in range(2)]
     with pytest.raises(Internal) as caught:
         scatter(Batch(requests, model=context({"OUT": "INT32"})), outputs)
@@ -244,8 +269,13 @@ def test_outputs_that_do_not_match_the_configuration_are_named(outputs: dict[str
 
 
 def test_a_missing_state_output_is_named() -> None:
-    batch = Batch([request_of({"IN": np.zeros((1, 1))})], state_outputs=["STATE"], model=context({}))
-    with pytest.raises(Internal, match="model 'm' returned no output 'STATE', it returned: 'OUT'; expected: 'STATE'"):
+    batch = Batch(
+        [request_of({"IN": np.zeros((1, 1))})], state_outputs=["STATE"], model=context({})
+    )
+    with pytest.raises(
+        Internal,
+        match="model 'm' returned no output 'STATE', it returned: 'OUT'; expected: 'STATE'",
+    ):
         scatter(batch, {"OUT": np.zeros((1, 1), np.int32)})
 
 
@@ -270,7 +300,9 @@ def test_adjacent_requests_of_a_block_are_gathered_without_a_copy() -> None:
 
 
 def test_requests_of_several_blocks_are_gathered_in_order() -> None:
-    (tensor,) = gather(Batch([*in_block(2), *in_block(1, 100), *in_block(2)[1:]], model=context({})))
+    (tensor,) = gather(
+        Batch([*in_block(2), *in_block(1, 100), *in_block(2)[1:]], model=context({}))
+    )
     assert tensor.data.tolist() == [[0, 1], [2, 3], [100, 101], [2, 3]]
 
 
@@ -288,7 +320,11 @@ def test_equal_numbers_of_rows_are_cut_lazily() -> None:
     out = np.arange(6, dtype=np.float32).reshape(6, 1)
     responses = scatter(Batch(requests, model=context({"OUT": "FP32"})), {"OUT": out})
     assert all(isinstance(response.outputs, BlockRow) for response in responses)
-    assert [response.outputs[0].data.tolist() for response in responses] == [[[0], [1]], [[2], [3]], [[4], [5]]]
+    assert [response.outputs[0].data.tolist() for response in responses] == [
+        [[0], [1]],
+        [[2], [3]],
+        [[4], [5]],
+    ]
     assert np.shares_memory(responses[2].outputs[0].data, out)
 
 
@@ -302,10 +338,14 @@ def test_each_request_gets_its_requested_outputs_in_its_order(requested: list[st
     values = {"A": (1, 2), "B": (3, 4)}
     for at, response in enumerate(responses):
         assert [tensor.name for tensor in response.outputs] == requested
-        assert [int(tensor.data[0, 0]) for tensor in response.outputs] == [values[name][at] for name in requested]
+        assert [int(tensor.data[0, 0]) for tensor in response.outputs] == [
+            values[name][at] for name in requested
+        ]
 
 
 def test_a_wrong_number_of_rows_is_reported_for_requests_of_equal_size() -> None:
     requests = [request_of({"IN": np.zeros((1, 1))}) for _ in range(2)]
     with pytest.raises(Internal, match="returned 3 rows of output 'OUT' for a batch of 2"):
-        scatter(Batch(requests, model=context({"OUT": "FP32"})), {"OUT": np.zeros((3, 1), np.float32)})
+        scatter(
+            Batch(requests, model=context({"OUT": "FP32"})), {"OUT": np.zeros((3, 1), np.float32)}
+        )

@@ -56,14 +56,34 @@ def test_texts_become_values(parse, text, value):
         (integer, "abc", "Invalid option value. Got abc"),
         (number, "abc", "Invalid option value. Got abc"),
         (choice("model-control-mode", "none"), "bad", "invalid argument for --model-control-mode"),
-        (choice("log-format", "ISO8601", fold=False), "iso8601", "invalid argument for --log-format"),
+        (
+            choice("log-format", "ISO8601", fold=False),
+            "iso8601",
+            "invalid argument for --log-format",
+        ),
         (not_empty("model-config-name"), "", "Error: empty argument for --model-config-name"),
-        (positive("http-max-input-size"), "0", "Error: --http-max-input-size must be greater than 0."),
+        (
+            positive("http-max-input-size"),
+            "0",
+            "Error: --http-max-input-size must be greater than 0.",
+        ),
         (within("n", 2, 128), "1", "invalid argument for --n. Must be in the range 2 to 128."),
-        (setting("backend-config", "backend"), "x", "option format is '<backend name>,<setting>=<value>'. Got x"),
+        (
+            setting("backend-config", "backend"),
+            "x",
+            "option format is '<backend name>,<setting>=<value>'. Got x",
+        ),
         (setting("backend-config", "backend"), ",a=b", "Got ,a=b"),
-        (setting("metrics-config"), "x,a=b", "--metrics-config option format is '<setting>=<value>'. Got x,a=b"),
-        (setting("cache-config", "cache", required=True), "a=b", "No cache specified. --cache-config option format is"),
+        (
+            setting("metrics-config"),
+            "x,a=b",
+            "--metrics-config option format is '<setting>=<value>'. Got x,a=b",
+        ),
+        (
+            setting("cache-config", "cache", required=True),
+            "a=b",
+            "No cache specified. --cache-config option format is",
+        ),
     ],
 )
 def test_bad_texts_are_refused_in_tritons_words(parse, text, expected):
@@ -74,4 +94,6 @@ def test_bad_texts_are_refused_in_tritons_words(parse, text, expected):
 
 def test_a_flag_describes_its_status():
     assert Flag("a", "G", integer, "Help.", path="b.c").meaning() == "implemented: b.c"
-    assert Flag("a", "G", integer, "Help.", Status.REFUSED, note="do x").meaning() == "refused: do x"
+    assert (
+        Flag("a", "G", integer, "Help.", Status.REFUSED, note="do x").meaning() == "refused: do x"
+    )

@@ -26,7 +26,10 @@ def test_a_repeated_resource_has_its_smallest_count_as_in_triton():
 
 @pytest.mark.parametrize("text", ["R1", "R1:4:0:1", ""])
 def test_an_invalid_resource_is_refused_in_triton_s_words(text):
-    with pytest.raises(ValueError, match="--rate-limit-resource option format is '<resource_name>:<count>:<device>'"):
+    with pytest.raises(
+        ValueError,
+        match="--rate-limit-resource option format is '<resource_name>:<count>:<device>'",
+    ):
         resource(text)
 
 
@@ -36,17 +39,24 @@ def test_a_count_is_a_whole_number():
 
 
 def test_the_settings_of_a_host_policy():
-    policies = configured(host_policy=["cpu,cpu-cores=0-1,3-4", "cpu,numa-node=0", "my.own,numa-node=1"]).host_policies
+    policies = configured(
+        host_policy=["cpu,cpu-cores=0-1,3-4", "cpu,numa-node=0", "my.own,numa-node=1"]
+    ).host_policies
     assert (policies["cpu"].cpu_cores, policies["cpu"].numa_node) == ("0-1,3-4", 0)
     assert (policies["my.own"].cpu_cores, policies["my.own"].numa_node) == ("", 1)
 
 
-@pytest.mark.parametrize("text", ["cpu", "cpu,numa-node", "cpu,=0", ",numa-node=0", "cpu,numa-node="])
+@pytest.mark.parametrize(
+    "text", ["cpu", "cpu,numa-node", "cpu,=0", ",numa-node=0", "cpu,numa-node="]
+)
 def test_a_policy_without_setting_or_value_is_refused_in_triton_s_words(text):
     with pytest.raises(ValueError, match="--host-policy option format is "):
         host_setting(text)
 
 
 def test_another_setting_is_refused_in_triton_s_words():
-    with pytest.raises(ValueError, match="Unsupported host policy setting 'nice' is specified, supported settings are"):
+    with pytest.raises(
+        ValueError,
+        match="Unsupported host policy setting 'nice' is specified, supported settings are",
+    ):
         host_setting("cpu,nice=3")

@@ -68,7 +68,9 @@ def installed(tmp_path, monkeypatch):
     (site / "toy_plugin-1.2.dist-info" / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: toy-plugin\nVersion: 1.2\n"
     )
-    (site / "toy_plugin-1.2.dist-info" / "entry_points.txt").write_text("[tritonpy]\ntoy = toy_plugin\n")
+    (site / "toy_plugin-1.2.dist-info" / "entry_points.txt").write_text(
+        "[tritonpy]\ntoy = toy_plugin\n"
+    )
     (site / "toy_plugin.py").write_text(PLUGIN)
     monkeypatch.syspath_prepend(site)
     yield site
@@ -131,7 +133,8 @@ def test_a_command_that_is_not_installed_names_its_package(capsys, monkeypatch):
 def test_installed_plugins_are_listed(installed, capsys):
     assert main(["plugins"]) == 0
     assert any(
-        line.split() == ["toy-plugin", "1.2", "backends:", "doubler"] for line in capsys.readouterr().out.splitlines()
+        line.split() == ["toy-plugin", "1.2", "backends:", "doubler"]
+        for line in capsys.readouterr().out.splitlines()
     )
     assert main(["plugins", "--json"]) == 0
     found = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
@@ -167,7 +170,10 @@ def test_the_help_of_serve_is_printed_with_a_broken_plugin(installed, capsys):
     assert main(["serve", "--help-all"]) == 0
     printed = capsys.readouterr().out
     assert "usage: tritonpy serve [MODEL] [--config FILE] [--flag=value ...]" in printed
-    assert "Options of plugins are not available: plugin 'toy' of toy-plugin cannot be imported" in printed
+    assert (
+        "Options of plugins are not available: plugin 'toy' of toy-plugin cannot be imported"
+        in printed
+    )
 
 
 def test_all_bad_flags_are_reported_in_one_text(capsys):
@@ -202,7 +208,15 @@ def test_one_file_is_served_until_a_signal(installed, tmp_path):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     environment = os.environ | {"PYTHONPATH": str(installed), "TMPDIR": str(temporary)}
-    command = [sys.executable, "-c", RUN, "serve", str(tmp_path / "double.toy"), "--log-format=json", *NO_PORTS]
+    command = [
+        sys.executable,
+        "-c",
+        RUN,
+        "serve",
+        str(tmp_path / "double.toy"),
+        "--log-format=json",
+        *NO_PORTS,
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as server:
         lines = []
         while not lines or (lines[-1] and not json.loads(lines[-1])["message"].startswith("ready")):
@@ -219,25 +233,31 @@ def test_one_file_is_served_until_a_signal(installed, tmp_path):
 
 def test_a_signal_before_the_server_is_built_ends_it_without_a_traceback(installed, tmp_path):
     signalling = PLUGIN.replace(
-        "class Doubler", "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n\n\nclass Doubler"
+        "class Doubler",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n\n\nclass Doubler",
     )
     (installed / "toy_plugin.py").write_text(signalling)
     command = [sys.executable, "-c", RUN, "serve", "a.toy", "--model-repository=x", *NO_PORTS]
     environment = os.environ | {"PYTHONPATH": str(installed)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=60)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, timeout=60
+    )
     assert (done.returncode, done.stderr) == (130, "")
 
 
 def test_a_model_that_fails_ends_the_server_with_one_text(installed, tmp_path):
     (installed / "toy_plugin.py").write_text(
         PLUGIN.replace(
-            "def infer(", "def __init__(self, *_):\n        raise ValueError('no weights')\n\n    def infer("
+            "def infer(",
+            "def __init__(self, *_):\n        raise ValueError('no weights')\n\n    def infer(",
         )
     )
     (tmp_path / "double.toy").write_text("")
     command = [sys.executable, "-c", RUN, "serve", str(tmp_path / "double.toy"), *NO_PORTS]
     environment = os.environ | {"PYTHONPATH": str(installed)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=60)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, timeout=60
+    )
     assert done.returncode == 1
     assert "no weights" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("error: failed to load all models: double")
@@ -245,7 +265,9 @@ def test_a_model_that_fails_ends_the_server_with_one_text(installed, tmp_path):
 
 PLUGINS = [
     PluginInfo("core", "tritonpy", "0.1.0", {"tritonpy_repositories": ["file"]}),
-    PluginInfo("toy", "a-toy", "12", {"tritonpy_backends": ["x", "y"], "tritonpy_server_started": []}),
+    PluginInfo(
+        "toy", "a-toy", "12", {"tritonpy_backends": ["x", "y"], "tritonpy_server_started": []}
+    ),
     PluginInfo("idle", "idle", "1", {}),
 ]
 

@@ -22,7 +22,10 @@ def refusal(**given):
 
 def test_a_flag_overrides_the_file_and_does_not_change_it():
     raw = {"control": {"mode": "poll", "threads": 2}, "id": "a"}
-    assert merged(raw, model_control_mode=["explicit"]) == {"control": {"mode": "explicit", "threads": 2}, "id": "a"}
+    assert merged(raw, model_control_mode=["explicit"]) == {
+        "control": {"mode": "explicit", "threads": 2},
+        "id": "a",
+    }
     assert raw["control"]["mode"] == "poll"
 
 
@@ -43,13 +46,17 @@ def test_a_repeated_flag_replaces_the_list_of_the_file():
 
 def test_a_frontend_is_turned_off_whatever_else_is_set():
     assert merged(None, allow_http=["false"], http_port=["1"]) == {"frontends": {"http": False}}
-    assert merged({"frontends": {"http": {"port": 2}}}, allow_http=["0"]) == {"frontends": {"http": False}}
+    assert merged({"frontends": {"http": {"port": 2}}}, allow_http=["0"]) == {
+        "frontends": {"http": False}
+    }
 
 
 def test_turning_a_frontend_on_keeps_its_settings():
     raw = {"frontends": {"http": {"port": 2}, "grpc": False, "metrics": None}}
     result = merged(raw, allow_http=["on"], allow_grpc=["on"], grpc_port=["1"], metrics_port=["3"])
-    assert result == {"frontends": {"http": {"port": 2}, "grpc": {"port": 1}, "metrics": {"port": 3}}}
+    assert result == {
+        "frontends": {"http": {"port": 2}, "grpc": {"port": 1}, "metrics": {"port": 3}}
+    }
 
 
 def test_cache_options_are_collected_and_the_old_flag_sets_the_local_cache():
@@ -72,13 +79,19 @@ def test_settings_of_metrics_are_options_of_their_frontend():
 
 
 def test_distributions_of_latencies_are_measured_by_the_server_itself():
-    settings = ["histogram_latencies=true", "summary_latencies=true", "summary_quantiles=0.5:0.05,0.9:0.01"]
+    settings = [
+        "histogram_latencies=true",
+        "summary_latencies=true",
+        "summary_quantiles=0.5:0.05,0.9:0.01",
+    ]
     result = merged({"frontends": {"metrics": False}}, metrics_config=settings)
     assert result == {
         "frontends": {"metrics": False},
         "latencies": {"histograms": "true", "summaries": "true", "quantiles": "0.5:0.05,0.9:0.01"},
     }
-    assert decode_server_config(result).latencies == LatencySettings(True, True, "0.5:0.05,0.9:0.01")
+    assert decode_server_config(result).latencies == LatencySettings(
+        True, True, "0.5:0.05,0.9:0.01"
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,7 +140,9 @@ def test_the_new_name_of_a_flag_wins_over_its_deprecated_one():
 
 
 def test_every_bad_flag_is_reported():
-    assert refusal(http_port=["abc"], allow_grpc=["maybe"], allow_vertex_ai=["true"]).splitlines() == [
+    assert refusal(
+        http_port=["abc"], allow_grpc=["maybe"], allow_vertex_ai=["true"]
+    ).splitlines() == [
         'Bad option: "--http-port".',
         "Invalid option value. Got abc",
         "--http-port takes the number of a port, such as 8000.",
@@ -145,16 +160,30 @@ def test_a_refused_flag_accepts_its_default():
 
 def test_a_flag_without_effect_is_noted_and_sets_nothing():
     flags = read_flags(FLAGS, {"http-thread-count": ["3"]})
-    assert flags.notes == ["--http-thread-count has no effect: one event loop serves every connection"]
+    assert flags.notes == [
+        "--http-thread-count has no effect: one event loop serves every connection"
+    ]
     assert overlay(None, flags, Origins()) == {}
 
 
 def test_problems_are_located_at_the_flag_or_in_the_file():
     origins = Origins(Positions({"frontends.http": Position(3, 5), "control.mode": Position(1, 1)}))
-    merged({"frontends": {"http": {"prot": 1}}}, origins, http_port=["8"], load_model=["a"], allow_http=["on"])
+    merged(
+        {"frontends": {"http": {"prot": 1}}},
+        origins,
+        http_port=["8"],
+        load_model=["a"],
+        allow_http=["on"],
+    )
     assert [
         str(origins.locate(ConfigProblem(path, "odd")))
-        for path in ("frontends.http.port", "control.load[0]", "frontends.http.prot", "control.mode", "id")
+        for path in (
+            "frontends.http.port",
+            "control.load[0]",
+            "frontends.http.prot",
+            "control.mode",
+            "id",
+        )
     ] == [
         "--http-port: odd",
         "--load-model: odd",

@@ -40,7 +40,10 @@ def test_a_stray_argument_is_named(parser):
 
 
 def test_a_missing_value_is_named(parser):
-    assert refusal(parser, "--count") == "argument --count: expected one argument (see tritonpy toy --help)"
+    assert (
+        refusal(parser, "--count")
+        == "argument --count: expected one argument (see tritonpy toy --help)"
+    )
 
 
 def test_the_help_ends_with_the_appendix(parser):
@@ -49,7 +52,9 @@ def test_the_help_ends_with_the_appendix(parser):
 
 @pytest.fixture
 def long_parser():
-    parser = CommandParser("tritonpy toy", "Toys.", lambda: "The end.", {"--count": "how many, 50 % at most"})
+    parser = CommandParser(
+        "tritonpy toy", "Toys.", lambda: "The end.", {"--count": "how many, 50 % at most"}
+    )
     parser.add_argument("toy", nargs="?", help="which toy")
     parser.add_argument("--model-repository", help="where they are")
     parser.add_argument("-c", "--count", type=int, help="a long explanation")
@@ -74,5 +79,11 @@ def test_the_complete_help_shows_every_option_and_the_appendix(long_parser, caps
 
 
 def test_an_unknown_flag_refers_to_the_complete_help(long_parser):
-    assert refusal(long_parser, "--zzz") == "unrecognized option '--zzz' (see tritonpy toy --help-all)"
-    assert vars(long_parser.parse_args(["--count", "3"])) == {"toy": None, "model_repository": None, "count": 3}
+    assert (
+        refusal(long_parser, "--zzz") == "unrecognized option '--zzz' (see tritonpy toy --help-all)"
+    )
+    assert vars(long_parser.parse_args(["--count", "3"])) == {
+        "toy": None,
+        "model_repository": None,
+        "count": 3,
+    }

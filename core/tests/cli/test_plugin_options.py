@@ -8,7 +8,12 @@ import pytest
 from msgspec import Meta
 
 from tritonpy import Backend, Options, hookimpl
-from tritonpy.cli.plugin_options import Listener, check_plugin_options, describe_plugin_options, port_collisions
+from tritonpy.cli.plugin_options import (
+    Listener,
+    check_plugin_options,
+    describe_plugin_options,
+    port_collisions,
+)
 from tritonpy.config.server import ByteSize, InvalidServerConfig, decode_server_config
 from tritonpy.frontend import Frontend, Transport
 from tritonpy.plugins import install_command, make_plugin_manager
@@ -103,10 +108,13 @@ def test_good_options_pass(manager):
 
 def test_an_unknown_plugin_name_is_refused(manager):
     with pytest.raises(
-        InvalidServerConfig, match=r"frontends.othr: no plugin provides frontend 'othr', did you mean 'other'\?"
+        InvalidServerConfig,
+        match=r"frontends.othr: no plugin provides frontend 'othr', did you mean 'other'\?",
     ):
         check(manager, frontends={"othr": {}})
-    with pytest.raises(InvalidServerConfig, match=r"backends\.toi: no plugin provides backend 'toi'"):
+    with pytest.raises(
+        InvalidServerConfig, match=r"backends\.toi: no plugin provides backend 'toi'"
+    ):
         check(manager, backends={"toi": {}})
 
 
@@ -115,7 +123,9 @@ def test_options_of_a_known_backend_that_is_not_installed_are_allowed(manager):
 
 
 def test_a_misspelled_trace_mode_is_refused_and_options_of_an_unused_one_are_allowed(manager):
-    with pytest.raises(InvalidServerConfig, match=r"trace\.modes\.trton: no plugin provides trace mode 'trton'"):
+    with pytest.raises(
+        InvalidServerConfig, match=r"trace\.modes\.trton: no plugin provides trace mode 'trton'"
+    ):
         check(manager, trace={"modes": {"trton": {}}})
     check(manager, trace={"modes": {"opentelemetry": {"url": "http://collector"}}})
 
@@ -131,7 +141,10 @@ def test_two_frontends_on_one_port_are_refused_in_tritons_words(manager):
 
 def test_invalid_options_of_a_transport_and_missing_transports_are_reported(manager):
     manager.register(Transports(), "transports")
-    for transport, text in (({"wire": {"speed": "x"}}, "transport.wire.speed"), ("boat", "transport 'boat'")):
+    for transport, text in (
+        ({"wire": {"speed": "x"}}, "transport.wire.speed"),
+        ("boat", "transport 'boat'"),
+    ):
         with pytest.raises(InvalidServerConfig, match=text):
             check(manager, transport=transport)
 
@@ -147,9 +160,18 @@ def test_options_are_checked_against_the_class_that_carries_a_frontend(manager):
 def test_ports_collide_on_one_address_only_and_free_ports_never():
     one = Listener("HTTP", "127.0.0.1", 80)
     assert len(port_collisions([one, one, one])) == 3
-    assert port_collisions([one, Listener("GRPC", "127.0.0.2", 80), Listener("metrics", "127.0.0.1", 81)]) == []
+    assert (
+        port_collisions(
+            [one, Listener("GRPC", "127.0.0.2", 80), Listener("metrics", "127.0.0.1", 81)]
+        )
+        == []
+    )
     assert port_collisions([Listener("HTTP", "h", 0), Listener("GRPC", "h", 0)]) == []
-    socket = [Listener("HTTP", "unix:/a", 80), Listener("GRPC", "unix:/a", 81), Listener("metrics", "unix:/b", 81)]
+    socket = [
+        Listener("HTTP", "unix:/a", 80),
+        Listener("GRPC", "unix:/a", 81),
+        Listener("metrics", "unix:/b", 81),
+    ]
     assert len(port_collisions(socket)) == 1
 
 
@@ -180,7 +202,9 @@ def test_options_of_a_python_based_backend_are_those_of_the_python_backend(manag
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "model.py").touch()
     raw = {"backend_directory": str(tmp_path), "backends": {"mine": {"kye": "secret"}}}
-    with pytest.raises(InvalidServerConfig, match=re.escape(install_command("tritonpy-backend-python"))):
+    with pytest.raises(
+        InvalidServerConfig, match=re.escape(install_command("tritonpy-backend-python"))
+    ):
         check(manager, **raw)
     manager.register(WithPython(), "python-toys")
     with pytest.raises(InvalidServerConfig, match=r"backends\.mine\.kye: unknown option 'kye'"):
@@ -193,7 +217,9 @@ def test_options_of_authenticators_are_checked() -> None:
     config = decode_server_config(
         {"auth": {"unknown": {}}, "frontends": {"http": False, "grpc": False, "metrics": False}}
     )
-    with pytest.raises(InvalidServerConfig, match=r"auth\.unknown: no plugin provides authenticator 'unknown'"):
+    with pytest.raises(
+        InvalidServerConfig, match=r"auth\.unknown: no plugin provides authenticator 'unknown'"
+    ):
         check_plugin_options(config, make_plugin_manager(discover=False))
 
 

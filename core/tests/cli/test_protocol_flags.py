@@ -25,11 +25,16 @@ def test_categories_header_and_value(text, apis, key, value):
     assert PARSE(text) == {"apis": apis, "key": key, "value": value}
 
 
-@pytest.mark.parametrize("text", ["", "health", "health;k=v", "health:k", "health:k=", ":k=v", "health:=v"])
+@pytest.mark.parametrize(
+    "text", ["", "health", "health;k=v", "health:k", "health:k=", ":k=v", "health:=v"]
+)
 def test_another_form_is_refused_in_tritons_words(text):
     with pytest.raises(ValueError) as caught:
         PARSE(text)
-    assert str(caught.value) == f"--http-restricted-api option format is '<config name>:<setting>=<value>'. Got {text}"
+    assert (
+        str(caught.value)
+        == f"--http-restricted-api option format is '<config name>:<setting>=<value>'. Got {text}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,7 +45,10 @@ def test_another_form_is_refused_in_tritons_words(text):
         ("health,,metadata:k=v", "unknown restricted api ''"),
         (" health:k=v", "unknown restricted api ' health'"),
         ("Health:k=v", "unknown restricted api 'Health'"),
-        ("health,health:k=v", "restricted api 'health' can not be specified in multiple config groups"),
+        (
+            "health,health:k=v",
+            "restricted api 'health' can not be specified in multiple config groups",
+        ),
     ],
 )
 def test_unknown_and_repeated_categories_are_named(text, error):

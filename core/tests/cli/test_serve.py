@@ -42,7 +42,13 @@ def given(**texts):
 
 
 def test_flags_alone_make_a_configuration():
-    flags = given(model_repository="a", model_control_mode="EXPLICIT", load_model="m", log_verbose="1", host="0.0.0.0")
+    flags = given(
+        model_repository="a",
+        model_control_mode="EXPLICIT",
+        load_model="m",
+        log_verbose="1",
+        host="0.0.0.0",
+    )
     config = build_config(None, flags, Origins())
     assert [repository.url for repository in config.repositories] == ["a"]
     assert (config.control.mode, config.control.load) == ("explicit", ["m"])
@@ -52,10 +58,13 @@ def test_flags_alone_make_a_configuration():
 
 def test_load_model_requires_explicit_mode():
     with pytest.raises(
-        BadFlags, match="Use of '--load-model' requires setting '--model-control-mode=explicit' as well"
+        BadFlags,
+        match="Use of '--load-model' requires setting '--model-control-mode=explicit' as well",
     ):
         build_config(None, given(load_model="m"), Origins())
-    assert build_config({"control": {"mode": "explicit"}}, given(load_model="m"), Origins()).control.load == ["m"]
+    assert build_config(
+        {"control": {"mode": "explicit"}}, given(load_model="m"), Origins()
+    ).control.load == ["m"]
 
 
 def test_a_problem_of_a_flag_names_the_flag():
@@ -95,7 +104,10 @@ def test_the_help_has_the_status_of_each_flag():
     ServeCommand().configure(parser)
     lines = parser.format_help().splitlines()
     for flag in FLAGS:
-        assert any(line.strip().startswith(f"--{flag.name}") and f"[{flag.meaning()}]" in line for line in lines)
+        assert any(
+            line.strip().startswith(f"--{flag.name}") and f"[{flag.meaning()}]" in line
+            for line in lines
+        )
 
 
 def test_every_common_option_is_a_flag():
@@ -103,9 +115,12 @@ def test_every_common_option_is_a_flag():
 
 
 def test_the_old_and_the_new_flag_of_the_cache_exclude_each_other():
-    flags = read_flags(FLAGS, {"response-cache-byte-size": ["4096"], "cache-config": ["local,size=4096"]})
+    flags = read_flags(
+        FLAGS, {"response-cache-byte-size": ["4096"], "cache-config": ["local,size=4096"]}
+    )
     with pytest.raises(
-        BadFlags, match="Error: Incompatible flags --response-cache-byte-size and --cache-config both provided"
+        BadFlags,
+        match="Error: Incompatible flags --response-cache-byte-size and --cache-config both provided",
     ):
         build_config(None, flags, Origins())
     old = read_flags(FLAGS, {"response-cache-byte-size": ["4096"]})
@@ -130,7 +145,11 @@ def test_the_soft_limit_becomes_the_hard_one():
 def test_every_key_of_the_server_is_listed():
     lines = describe_server_options().splitlines()
     for field in msgspec.structs.fields(ServerConfig):
-        listed = [line for line in lines if line == f"  {field.name}" or line.startswith(f"  {field.name}: ")]
+        listed = [
+            line
+            for line in lines
+            if line == f"  {field.name}" or line.startswith(f"  {field.name}: ")
+        ]
         assert len(listed) == (field.name not in SECTIONS), field.name
 
 

@@ -7,7 +7,10 @@ from tritonpy.cli.serve import default_filename, single_model_repository
 from tritonpy.config.known_backends import BackendFiles
 from tritonpy.plugins import install_command, make_plugin_manager
 
-INSTALLED = [BackendFiles("onnxruntime", (), ("model.onnx",)), BackendFiles("toy", (), ("model.toy", "other.onnx"))]
+INSTALLED = [
+    BackendFiles("onnxruntime", (), ("model.onnx",)),
+    BackendFiles("toy", (), ("model.toy", "other.onnx")),
+]
 
 
 class ToyBackend(Backend):
@@ -58,9 +61,14 @@ def test_a_file_becomes_a_temporary_repository(tmp_path, manager):
     (tmp_path / "unrelated").write_text("")
     with single_model_repository(model, manager) as repository:
         files = {
-            str(path.relative_to(repository)): path.read_text() for path in repository.rglob("*") if path.is_file()
+            str(path.relative_to(repository)): path.read_text()
+            for path in repository.rglob("*")
+            if path.is_file()
         }
-        assert files == {"digits.v1/1/model.toy": "weights", "digits.v1/1/digits.v1.toy.data": "more"}
+        assert files == {
+            "digits.v1/1/model.toy": "weights",
+            "digits.v1/1/digits.v1.toy.data": "more",
+        }
     assert not repository.exists()
     assert model.read_text() == "weights"
 
@@ -70,12 +78,17 @@ def test_weights_of_the_same_name_are_included_without_preferred_models(tmp_path
         (tmp_path / name).write_text(name)
     (tmp_path / "digits.data").mkdir()
     with single_model_repository(tmp_path / "digits.toy", manager) as repository:
-        assert {path.name: path.read_text() for path in (repository / "digits" / "1").iterdir()} == {
+        assert {
+            path.name: path.read_text() for path in (repository / "digits" / "1").iterdir()
+        } == {
             "model.toy": "digits.toy",
             "model.bin": "digits.bin",
         }
 
 
 def test_a_missing_model_is_named(tmp_path, manager):
-    with pytest.raises(StartupError, match="does not exist"), single_model_repository(tmp_path / "a.toy", manager):
+    with (
+        pytest.raises(StartupError, match="does not exist"),
+        single_model_repository(tmp_path / "a.toy", manager),
+    ):
         pass

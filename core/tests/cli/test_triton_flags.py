@@ -40,7 +40,14 @@ response-cache-byte-size trace-file trace-level trace-rate trace-count trace-log
 # flags that Triton has only for gRPC, and tritonpy's own
 OWN = [
     f"http-{name}"
-    for name in ("use-ssl", "use-ssl-mutual", "server-cert", "server-key", "root-cert", "generate-unknown-parameters")
+    for name in (
+        "use-ssl",
+        "use-ssl-mutual",
+        "server-cert",
+        "server-key",
+        "root-cert",
+        "generate-unknown-parameters",
+    )
 ]
 
 
@@ -59,7 +66,9 @@ def test_every_flag_has_a_status_and_a_help(flag):
         assert not flag.path
 
 
-@pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag.status is Status.REFUSED], ids=lambda flag: flag.name)
+@pytest.mark.parametrize(
+    "flag", [flag for flag in FLAGS if flag.status is Status.REFUSED], ids=lambda flag: flag.name
+)
 def test_the_default_of_a_refused_flag_can_be_read(flag):
     assert not flag.default or flag.parse(flag.default) is not None
 
@@ -68,7 +77,9 @@ def options_of_frontend(name: str) -> type[msgspec.Struct]:
     return make_plugin_manager().get("tritonpy_frontends", name, "frontend").load().Options
 
 
-@pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag.path and not flag.keyed], ids=lambda flag: flag.name)
+@pytest.mark.parametrize(
+    "flag", [flag for flag in FLAGS if flag.path and not flag.keyed], ids=lambda flag: flag.name
+)
 def test_the_key_that_a_flag_sets_exists(flag):
     kind: typing.Any = ServerConfig
     names = flag.path.split(".")
@@ -76,10 +87,14 @@ def test_the_key_that_a_flag_sets_exists(flag):
         kind = options_of_frontend(names[1])
         names = names[2:]
     if names[:1] == ["cache"]:
-        kind = make_plugin_manager().get("tritonpy_caches", names[1], "response cache").load().Options
+        kind = (
+            make_plugin_manager().get("tritonpy_caches", names[1], "response cache").load().Options
+        )
         names = names[2:]
     if names[:2] == ["trace", "modes"]:
-        kind = make_plugin_manager().get("tritonpy_trace_sinks", names[2], "trace mode").load().Options
+        kind = (
+            make_plugin_manager().get("tritonpy_trace_sinks", names[2], "trace mode").load().Options
+        )
         names = names[3:]
     for name in names:
         fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
@@ -103,24 +118,31 @@ def test_settings_are_per_gpu_and_the_last_use_counts():
     )
     assert devices.cuda_memory_pool_byte_size == {"0": 4096, "1": 2048, "3": 7}
     assert devices.gpu_limits() == {0: 0.5, 1: 0.75}
-    assert (devices.pinned_memory_pool_byte_size, devices.min_supported_compute_capability) == (1 << 20, 6.1)
+    assert (devices.pinned_memory_pool_byte_size, devices.min_supported_compute_capability) == (
+        1 << 20,
+        6.1,
+    )
 
 
 def test_a_value_without_a_gpu_is_refused_in_triton_s_words():
     with pytest.raises(
-        ValueError, match=r"^Cannot parse pair option due to incorrect number of inputs.--<pair option> "
+        ValueError,
+        match=r"^Cannot parse pair option due to incorrect number of inputs.--<pair option> ",
     ):
         device_setting(integer)("1024")
 
 
 @pytest.mark.parametrize("text", ["a:1", "0:much", ":1", "0:"])
 def test_gpu_and_value_must_be_numbers(text):
-    with pytest.raises(BadFlags, match=r'Bad option: "--cuda-memory-pool-byte-size"\.\nInvalid option value\. Got '):
+    with pytest.raises(
+        BadFlags, match=r'Bad option: "--cuda-memory-pool-byte-size"\.\nInvalid option value\. Got '
+    ):
         configured(cuda_memory_pool_byte_size=[text])
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("-1:0.5", "expects device ID >= 0, got -1"), ("0:1.5", "range [0.0, 1.0], got 1.500000")]
+    ("text", "why"),
+    [("-1:0.5", "expects device ID >= 0, got -1"), ("0:1.5", "range [0.0, 1.0], got 1.500000")],
 )
 def test_a_limit_is_checked_in_triton_s_words(text, why):
     with pytest.raises(InvalidServerConfig) as refusal:
@@ -160,7 +182,10 @@ def test_settings_are_read(text, setting):
         ),
         ("rate", "--trace-config option format is '<trace mode>,<setting>=<value>'. Got rate"),
         ("rate=", "--trace-config option format is '<trace mode>,<setting>=<value>'. Got rate="),
-        ("triton,=x", "--trace-config option format is '<trace mode>,<setting>=<value>'. Got triton,=x"),
+        (
+            "triton,=x",
+            "--trace-config option format is '<trace mode>,<setting>=<value>'. Got triton,=x",
+        ),
     ],
 )
 def test_an_invalid_setting_is_refused_in_triton_s_words(text, message):
@@ -171,7 +196,11 @@ def test_an_invalid_setting_is_refused_in_triton_s_words(text, message):
 
 @pytest.mark.parametrize(
     ("names", "level"),
-    [("off FALSE", "OFF"), ("true on min max timestamps", "TIMESTAMPS"), ("tensors Tensors", "TENSORS")],
+    [
+        ("off FALSE", "OFF"),
+        ("true on min max timestamps", "TIMESTAMPS"),
+        ("tensors Tensors", "TENSORS"),
+    ],
 )
 def test_levels_have_several_names(names, level):
     assert {trace_level(name) for name in names.split()} == {level}
@@ -179,19 +208,34 @@ def test_levels_have_several_names(names, level):
 
 def test_flags_fill_the_section_of_the_file_and_levels_and_resources_add_up():
     config = ["level=TIMESTAMPS", "level=TENSORS", "rate=2", "count=3", "mode=opentelemetry"]
-    config += ["opentelemetry,resource=a=b", "opentelemetry,resource=c=d", "triton,log-frequency=4", "triton,file=f"]
-    assert merged({"trace": {"level": ["OFF"], "modes": {"triton": {"log_frequency": 1}}}}, trace_config=config) == {
+    config += [
+        "opentelemetry,resource=a=b",
+        "opentelemetry,resource=c=d",
+        "triton,log-frequency=4",
+        "triton,file=f",
+    ]
+    assert merged(
+        {"trace": {"level": ["OFF"], "modes": {"triton": {"log_frequency": 1}}}},
+        trace_config=config,
+    ) == {
         "level": ["TIMESTAMPS", "TENSORS"],
         "rate": "2",
         "count": "3",
         "mode": "opentelemetry",
-        "modes": {"opentelemetry": {"resource": ["a=b", "c=d"]}, "triton": {"log_frequency": "4", "file": "f"}},
+        "modes": {
+            "opentelemetry": {"resource": ["a=b", "c=d"]},
+            "triton": {"log_frequency": "4", "file": "f"},
+        },
     }
 
 
 def test_deprecated_flags_have_the_same_meaning():
     assert merged(
-        trace_file=["f"], trace_level=["MIN", "tensors"], trace_rate=["5"], trace_count=["6"], trace_log_frequency=["7"]
+        trace_file=["f"],
+        trace_level=["MIN", "tensors"],
+        trace_rate=["5"],
+        trace_count=["6"],
+        trace_log_frequency=["7"],
     ) == {
         "modes": {"triton": {"file": "f", "log_frequency": 7}},
         "level": ["TIMESTAMPS", "TENSORS"],

@@ -21,7 +21,9 @@ def scalars(field: FieldDescriptor) -> st.SearchStrategy[Any]:
     if field.cpp_type == FieldDescriptor.CPPTYPE_FLOAT:
         # protobuf's own JSON reader takes the shortest text of the largest float for one that is
         # too large.
-        return st.floats(width=32, allow_nan=False).filter(lambda value: abs(value) <= 3.4e38 or isinf(value))
+        return st.floats(width=32, allow_nan=False).filter(
+            lambda value: abs(value) <= 3.4e38 or isinf(value)
+        )
     if field.cpp_type == FieldDescriptor.CPPTYPE_DOUBLE:
         return st.floats(allow_nan=False)
     if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
@@ -33,7 +35,11 @@ def scalars(field: FieldDescriptor) -> st.SearchStrategy[Any]:
 
 def fill(draw: st.DrawFn, message: Message) -> None:
     known = list(fields_of(message).values())
-    chosen = draw(st.lists(st.sampled_from(known), max_size=4, unique_by=lambda field: field.name)) if known else []
+    chosen = (
+        draw(st.lists(st.sampled_from(known), max_size=4, unique_by=lambda field: field.name))
+        if known
+        else []
+    )
     for field in chosen:
         target = getattr(message, field.name)
         if is_map(field):

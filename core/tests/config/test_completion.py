@@ -21,17 +21,26 @@ def filled(text, files, installed=(), name="m"):
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        (["1/model.savedmodel/saved_model.pb"], ("tensorflow", "tensorflow_savedmodel", "model.savedmodel")),
+        (
+            ["1/model.savedmodel/saved_model.pb"],
+            ("tensorflow", "tensorflow_savedmodel", "model.savedmodel"),
+        ),
         (["1/model.graphdef"], ("tensorflow", "tensorflow_graphdef", "model.graphdef")),
         (["1/model.plan"], ("tensorrt", "tensorrt_plan", "model.plan")),
         (["1/model.onnx"], ("onnxruntime", "onnxruntime_onnx", "model.onnx")),
-        (["1/model.onnx/model.onnx", "1/model.onnx/weights"], ("onnxruntime", "onnxruntime_onnx", "model.onnx")),
+        (
+            ["1/model.onnx/model.onnx", "1/model.onnx/weights"],
+            ("onnxruntime", "onnxruntime_onnx", "model.onnx"),
+        ),
         (["1/model.xml", "1/model.bin"], ("openvino", "", "model.xml")),
         (["1/model.pt"], ("pytorch", "pytorch_libtorch", "model.pt")),
         (["1/model.pt2"], ("pytorch", "torch_aoti", "model.pt2")),
         (["1/model.py"], ("python", "", "model.py")),
         (["1/model.py", "1/model.onnx"], ("onnxruntime", "onnxruntime_onnx", "model.onnx")),
-        (["config.pbtxt", "labels.txt", "configs/model.plan", "3/model.py"], ("python", "", "model.py")),
+        (
+            ["config.pbtxt", "labels.txt", "configs/model.plan", "3/model.py"],
+            ("python", "", "model.py"),
+        ),
     ],
 )
 def test_the_file_in_the_version_folder_determines_the_backend(files, expected):
@@ -42,13 +51,19 @@ def test_the_file_in_the_version_folder_determines_the_backend(files, expected):
     ("text", "expected"),
     [
         ('platform: "onnxruntime_onnx"', ("onnxruntime", "onnxruntime_onnx", "model.onnx")),
-        ('platform: "tensorflow_graphdef"', ("tensorflow", "tensorflow_graphdef", "model.graphdef")),
+        (
+            'platform: "tensorflow_graphdef"',
+            ("tensorflow", "tensorflow_graphdef", "model.graphdef"),
+        ),
         ('platform: "libtorch"', ("pytorch", "libtorch", "model.pt")),
         ('platform: "torch_aoti"', ("pytorch", "torch_aoti", "model.pt2")),
         ('backend: "tensorrt"', ("tensorrt", "tensorrt_plan", "model.plan")),
         ('backend: "python"', ("python", "", "model.py")),
         ('backend: "openvino" default_model_filename: "m.onnx"', ("openvino", "", "m.onnx")),
-        ('backend: "onnxruntime" default_model_filename: "a.onnx"', ("onnxruntime", "onnxruntime_onnx", "a.onnx")),
+        (
+            'backend: "onnxruntime" default_model_filename: "a.onnx"',
+            ("onnxruntime", "onnxruntime_onnx", "a.onnx"),
+        ),
         ('default_model_filename: "model.plan"', ("tensorrt", "tensorrt_plan", "model.plan")),
         ('default_model_filename: "other.bin"', ("", "", "other.bin")),
         ('backend: "stranger"', ("stranger", "", "")),
@@ -86,7 +101,11 @@ def test_an_installed_backend_is_found_by_its_files_and_platforms():
     installed = [BackendFiles("sklearn", ("sk",), ("model.joblib", "model.pkl"))]
     assert filled("", ["1/model.pkl"], installed) == ("sklearn", "sk", "model.pkl")
     assert filled('platform: "sk"', [], installed) == ("sklearn", "sk", "model.joblib")
-    assert filled('backend: "sklearn"', ["1/model.pkl"], installed) == ("sklearn", "sk", "model.pkl")
+    assert filled('backend: "sklearn"', ["1/model.pkl"], installed) == (
+        "sklearn",
+        "sk",
+        "model.pkl",
+    )
     assert filled('backend: "sklearn"', [], installed) == ("sklearn", "sk", "model.joblib")
 
 
@@ -154,7 +173,10 @@ def test_decoupled_stays_if_the_backend_does_not_set_it():
 def test_another_kind_of_scheduling_is_refused(text, number):
     with pytest.raises(Internal) as caught:
         merge_auto_complete(parse("dynamic_batching {}"), parse(text))
-    assert caught.value.message == f"Cannot update scheduling choice from 11 to {number} when auto-completing."
+    assert (
+        caught.value.message
+        == f"Cannot update scheduling choice from 11 to {number} when auto-completing."
+    )
 
 
 def test_merging_does_not_change_the_arguments():

@@ -71,17 +71,23 @@ def test_the_selected_scheduler_is_printed_with_its_map() -> None:
 
 
 def test_32_bit_floats_are_printed_in_their_shortest_form() -> None:
-    direct = printed("sequence_batching { direct { minimum_slot_utilization: 0.3 } }")["sequence_batching"]["direct"]
+    direct = printed("sequence_batching { direct { minimum_slot_utilization: 0.3 } }")[
+        "sequence_batching"
+    ]["direct"]
     assert json.dumps(direct["minimum_slot_utilization"]) == "0.3"
 
 
 def test_whole_numbers_are_printed_without_a_decimal_point() -> None:
-    direct = printed("sequence_batching { direct { minimum_slot_utilization: 1.0 } }")["sequence_batching"]["direct"]
+    direct = printed("sequence_batching { direct { minimum_slot_utilization: 1.0 } }")[
+        "sequence_batching"
+    ]["direct"]
     assert json.dumps(direct["minimum_slot_utilization"]) == "1"
 
 
 def test_64_bit_integers_are_numbers_everywhere() -> None:
-    state = printed("sequence_batching { state { initial_state { dims: 1 } } }")["sequence_batching"]["state"][0]
+    state = printed("sequence_batching { state { initial_state { dims: 1 } } }")[
+        "sequence_batching"
+    ]["state"][0]
     assert state["initial_state"][0]["dims"] == [1]
 
 
@@ -89,7 +95,9 @@ def test_values_without_a_json_form_are_strings() -> None:
     buckets = [math.nan, math.inf, -math.inf]
     control = ModelMetrics.MetricControl(histogram_options={"buckets": buckets})
     config = ModelConfig(model_metrics=ModelMetrics(metric_control=[control]))
-    printed = config_to_dict(config)["model_metrics"]["metric_control"][0]["histogram_options"]["buckets"]
+    printed = config_to_dict(config)["model_metrics"]["metric_control"][0]["histogram_options"][
+        "buckets"
+    ]
     assert printed == ["NaN", "Infinity", "-Infinity"]
 
 

@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.config.fields import enum_numbers, fields_of, integer_in_range, is_map, is_set, map_parts, oneof_conflict
+from tritonpy.config.fields import (
+    enum_numbers,
+    fields_of,
+    integer_in_range,
+    is_map,
+    is_set,
+    map_parts,
+    oneof_conflict,
+)
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelDynamicBatching, ModelInput
 
 FIELDS = fields_of(ModelConfig())
@@ -36,7 +44,9 @@ def test_members_of_a_oneof_exclude_each_other() -> None:
 def test_a_default_scalar_and_an_unset_message_are_not_set() -> None:
     config = ModelConfig(max_batch_size=0, name="m", dynamic_batching=ModelDynamicBatching())
     found = {
-        name for name in ("max_batch_size", "name", "dynamic_batching", "optimization") if is_set(config, FIELDS[name])
+        name
+        for name in ("max_batch_size", "name", "dynamic_batching", "optimization")
+        if is_set(config, FIELDS[name])
     }
     assert found == {"name", "dynamic_batching"}
 
@@ -51,7 +61,9 @@ def test_the_range_is_inclusive() -> None:
 
 @pytest.mark.parametrize("value", [-(2**31) - 1, 2**31])
 def test_an_integer_outside_is_refused_with_the_range(value: int) -> None:
-    with pytest.raises(ValueError, match="is out of range, it must be from -2147483648 to 2147483647"):
+    with pytest.raises(
+        ValueError, match="is out of range, it must be from -2147483648 to 2147483647"
+    ):
         integer_in_range(SIZE, value)
 
 

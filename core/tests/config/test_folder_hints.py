@@ -20,10 +20,19 @@ HOLDS = (
     [
         (["1/model.onnx"], ""),
         (["config.pbtxt", "1/model.savedmodel/saved_model.pb", "labels.txt"], ""),
-        (["model.onnx"], "'model.onnx' is in the model's folder: move it into a version folder, as 'm/1/model.onnx'"),
-        (["resnet.pth"], "'resnet.pth' is in the model's folder: move it into a version folder, as 'm/1/model.pt'"),
+        (
+            ["model.onnx"],
+            "'model.onnx' is in the model's folder: move it into a version folder, as 'm/1/model.onnx'",
+        ),
+        (
+            ["resnet.pth"],
+            "'resnet.pth' is in the model's folder: move it into a version folder, as 'm/1/model.pt'",
+        ),
         ([], "it has no version folder: put the model's file into 'm/1/'"),
-        (["config.pbtxt", "configs/a.pbtxt"], "it has no version folder: put the model's file into 'm/1/'"),
+        (
+            ["config.pbtxt", "configs/a.pbtxt"],
+            "it has no version folder: put the model's file into 'm/1/'",
+        ),
         (["1/"], "the version folder '1' is empty: put the model's file into it"),
         (
             ["v1/model.onnx"],

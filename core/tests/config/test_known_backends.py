@@ -1,6 +1,13 @@
 from __future__ import annotations
 
-from tritonpy.config.known_backends import KNOWN_FORMATS, BackendFiles, ModelFormat, formats, package_of, platforms_of
+from tritonpy.config.known_backends import (
+    KNOWN_FORMATS,
+    BackendFiles,
+    ModelFormat,
+    formats,
+    package_of,
+    platforms_of,
+)
 
 
 def test_every_known_backend_has_a_package():
@@ -16,7 +23,10 @@ def test_an_unknown_backend_may_have_any_platform():
 
 def test_an_installed_backend_adds_only_new_formats():
     installed = BackendFiles("onnxruntime", ("onnxruntime_onnx",), ("model.onnx", "model.ort"))
-    assert formats([installed]) == [*KNOWN_FORMATS, ModelFormat("onnxruntime", "onnxruntime_onnx", "model.ort")]
+    assert formats([installed]) == [
+        *KNOWN_FORMATS,
+        ModelFormat("onnxruntime", "onnxruntime_onnx", "model.ort"),
+    ]
 
 
 def test_a_backend_without_files_is_found_by_any_of_its_platforms():

@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tritonpy.config.model_files import file_name_problems, foreign_path_problems, resolve_model_file
+from tritonpy.config.model_files import (
+    file_name_problems,
+    foreign_path_problems,
+    resolve_model_file,
+)
 from tritonpy.errors import InvalidArgument
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing.parse import model_config
@@ -31,7 +35,9 @@ def test_a_name_is_resolved_in_the_folder_of_the_model(name: str, path: str) -> 
     assert resolve_model_file(name, MODEL / "1", MODEL) == MODEL / path
 
 
-@pytest.mark.parametrize("name", ["../../secret/1/model.onnx", "../..", "a/../../../b", "/../../b", "../../m/../x"])
+@pytest.mark.parametrize(
+    "name", ["../../secret/1/model.onnx", "../..", "a/../../../b", "/../../b", "../../m/../x"]
+)
 def test_a_name_that_leaves_the_folder_is_refused(name: str) -> None:
     with pytest.raises(InvalidArgument, match="is outside the model's folder"):
         resolve_model_file(name, MODEL / "1", MODEL)
@@ -72,7 +78,10 @@ def test_a_version_folder_and_a_file_may_be_links_to_storage(tmp_path: Path) -> 
     (tmp_path / "storage" / "model.onnx").symlink_to(tmp_path / "blob")
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "1").symlink_to(tmp_path / "storage")
-    assert resolve_model_file("model.onnx", tmp_path / "m" / "1", tmp_path / "m").read_text() == "weights"
+    assert (
+        resolve_model_file("model.onnx", tmp_path / "m" / "1", tmp_path / "m").read_text()
+        == "weights"
+    )
 
 
 STATE = "sequence_batching {{ state {{ input_name: 'S' initial_state {{ name: 'i' data_file: '{0}' }} }} }}"
@@ -83,7 +92,11 @@ STATE = "sequence_batching {{ state {{ input_name: 'S' initial_state {{ name: 'i
     [
         ("default_model_filename: '{0}'", "default_model_filename", 1),
         ("cc_model_filenames {{ key: '8.0' value: '{0}' }}", 'cc_model_filenames["8.0"]', 1),
-        ("output {{ name: 'A' }} output {{ name: 'B' label_filename: '{0}' }}", "output[1].label_filename", 0),
+        (
+            "output {{ name: 'A' }} output {{ name: 'B' label_filename: '{0}' }}",
+            "output[1].label_filename",
+            0,
+        ),
         (
             "model_warmup {{ name: 'w' inputs {{ key: 'IN' value {{ input_data_file: '{0}' }} }} }}",
             'model_warmup[0].inputs["IN"].input_data_file',
@@ -92,7 +105,9 @@ STATE = "sequence_batching {{ state {{ input_name: 'S' initial_state {{ name: 'i
         (STATE, "sequence_batching.state[0].initial_state[0].data_file", 1),
     ],
 )
-def test_every_file_name_of_a_configuration_stays_in_the_folder(text: str, key: str, depth: int) -> None:
+def test_every_file_name_of_a_configuration_stays_in_the_folder(
+    text: str, key: str, depth: int
+) -> None:
     inside, outside = "../" * depth + "x", "../" * (depth + 1) + "x"
     assert list(file_name_problems(model_config(text.format(inside)))) == []
     (problem,) = file_name_problems(model_config(text.format(outside)))
@@ -100,7 +115,9 @@ def test_every_file_name_of_a_configuration_stays_in_the_folder(text: str, key: 
 
 
 def test_the_runtime_stays_in_the_folder_of_the_backend() -> None:
-    (problem,) = file_name_problems(model_config("name: 'm' backend: 'python' runtime: '../../x.so'"))
+    (problem,) = file_name_problems(
+        model_config("name: 'm' backend: 'python' runtime: '../../x.so'")
+    )
     assert problem.path == "runtime"
     assert problem.text == (
         "backend library name '../../x.so' escapes backend directory 'python', for model 'm', check model config runtime field"
@@ -118,7 +135,10 @@ PATHS = {
 
 def foreign(text: str, own: str = "") -> list[str]:
     own_config: ModelConfig = model_config(own)
-    return [problem.path for problem in foreign_path_problems(model_config(text), own_config, {"PATH"}, MODEL)]
+    return [
+        problem.path
+        for problem in foreign_path_problems(model_config(text), own_config, {"PATH"}, MODEL)
+    ]
 
 
 @pytest.mark.parametrize("text", PATHS)
@@ -131,7 +151,9 @@ def test_a_load_request_may_not_name_foreign_paths(text: str, path: str) -> None
 
 
 @pytest.mark.parametrize("text", PATHS)
-@pytest.mark.parametrize("path", ["$$TRITON_MODEL_DIRECTORY/x", "$$TRITON_MODEL_DIRECTORY", "/models/m/1/x", ""])
+@pytest.mark.parametrize(
+    "path", ["$$TRITON_MODEL_DIRECTORY/x", "$$TRITON_MODEL_DIRECTORY", "/models/m/1/x", ""]
+)
 def test_a_load_request_may_name_paths_in_the_folder(text: str, path: str) -> None:
     assert foreign(text.format(path)) == []
 

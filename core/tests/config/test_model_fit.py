@@ -43,7 +43,11 @@ def field(text: str):
 
 @pytest.mark.parametrize(
     ("text", "dims"),
-    [("dims: [2, -1]", (2, -1)), ("dims: [4] reshape { shape: [2, 2] }", (2, 2)), ("dims: [1] reshape { }", ())],
+    [
+        ("dims: [2, -1]", (2, -1)),
+        ("dims: [4] reshape { shape: [2, 2] }", (2, 2)),
+        ("dims: [1] reshape { }", ()),
+    ],
 )
 def test_model_dims_are_those_after_reshape(text, dims):
     assert model_dims(field(text)) == dims
@@ -63,7 +67,9 @@ def test_set_dims_uses_one_element_for_a_scalar(dims, batched, seen, model):
 
 def test_control_inputs_are_in_the_order_of_their_kinds():
     found = [("BOTH", "INT32"), ("END", "BOOL"), ("BOTH", "FP32"), ("ID", "BYTES")]
-    assert control_inputs(model_config(CONTROLS)) == [(name, DATATYPES[kind].number) for name, kind in found]
+    assert control_inputs(model_config(CONTROLS)) == [
+        (name, DATATYPES[kind].number) for name, kind in found
+    ]
     assert control_inputs(model_config("")) == []
 
 
@@ -72,7 +78,9 @@ def test_shapes_are_written_without_spaces():
 
 
 def test_a_mismatch_names_the_model():
-    assert unable_to_load(model_config('name: "m"'), "why").message == "unable to load model 'm', why"
+    assert (
+        unable_to_load(model_config('name: "m"'), "why").message == "unable to load model 'm', why"
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +119,12 @@ FIXED_BATCH = (
             (-1, 4),
             "Dimension 2 is 3 in the model and 4 in the configuration: write dims: [ 3 ]",
         ),
-        ("", (2, 3), (2, 4), "Dimension 2 is 3 in the model and 4 in the configuration: write dims: [ 2, 3 ]"),
+        (
+            "",
+            (2, 3),
+            (2, 4),
+            "Dimension 2 is 3 in the model and 4 in the configuration: write dims: [ 2, 3 ]",
+        ),
         (
             "max_batch_size: 4",
             (-1,),
@@ -137,7 +150,9 @@ def test_a_hint_with_the_correct_dims_follows(text, model, configured, hint):
     assert message.endswith(f"). {hint}")
 
 
-@pytest.mark.parametrize(("namespace", "name", "key"), [("", "m", "m"), ("/a", "m", "/a::m"), ("", "a::m", "a::m")])
+@pytest.mark.parametrize(
+    ("namespace", "name", "key"), [("", "m", "m"), ("/a", "m", "/a::m"), ("", "a::m", "a::m")]
+)
 def test_a_qualified_name_combines_name_and_namespace(namespace, name, key):
     assert qualified_name(namespace, name) == key
     assert namespace_of(key, name) == namespace

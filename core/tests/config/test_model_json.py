@@ -25,7 +25,10 @@ from .config_messages import model_configs
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["name", "input", "dims", "parameters"]), inner),
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(st.sampled_from(["name", "input", "dims", "parameters"]), inner)
+    ),
 )
 
 
@@ -77,7 +80,10 @@ def test_a_syntax_error_has_a_position() -> None:
     ("text", "expected"),
     [
         ('{"name": NaN}', 'not JSON: NaN is written as a string: "NaN"'),
-        (b'{"name": "\xff"}', "not JSON: 'utf-8' codec can't decode byte 0xff in position 10: invalid start byte"),
+        (
+            b'{"name": "\xff"}',
+            "not JSON: 'utf-8' codec can't decode byte 0xff in position 10: invalid start byte",
+        ),
         ("[" * sys.getrecursionlimit() * 20, "the JSON is nested too deeply"),
     ],
 )
@@ -90,7 +96,9 @@ def test_all_problems_are_reported_at_once_with_their_keys() -> None:
         "max_batchsize": 4,
         "input": [{"dataType": "FP32", "dims": ["1", 2.5, True]}, 7],
         "parameters": {"a.b": {"string_value": 1}, "c": "d"},
-        "dynamic_batching": {"priority_queue_policy": {"x": {}, "1": {"timeout_action": "DELAYED"}}},
+        "dynamic_batching": {
+            "priority_queue_policy": {"x": {}, "1": {"timeout_action": "DELAYED"}}
+        },
         "metric_tags": ["a"],
         "output": {},
     }
@@ -133,7 +141,9 @@ DOUBLE = ModelMetrics.MetricControl.HistogramOptions.DESCRIPTOR.fields_by_name["
         (DOUBLE, 1, 1.0), (DOUBLE, "1.5", 1.5), (DOUBLE, "-Infinity", -math.inf), (STRING, "é", "é"),
     ],
 )  # fmt: skip
-def test_every_form_of_a_value_is_accepted(field: FieldDescriptor, value: object, expected: object) -> None:
+def test_every_form_of_a_value_is_accepted(
+    field: FieldDescriptor, value: object, expected: object
+) -> None:
     read = scalar_value(field, value)
     assert read == expected
     assert type(read) is type(expected)
@@ -171,7 +181,10 @@ def test_long_values_are_truncated() -> None:
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.text(st.characters(codec="utf-8")),
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**18), 10**18)
+    | st.text(st.characters(codec="utf-8")),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
     max_leaves=20,
 )
@@ -247,7 +260,9 @@ def test_a_configuration_may_be_lenient_json() -> None:
 
 
 def test_a_problem_in_lenient_json_names_its_key() -> None:
-    assert "unknown field 'max_batch_sise'" in str(read_config_json("{max_batch_sise: 4,}").problems[0])
+    assert "unknown field 'max_batch_sise'" in str(
+        read_config_json("{max_batch_sise: 4,}").problems[0]
+    )
 
 
 def test_an_invalid_text_has_the_position_of_the_first_error() -> None:
@@ -257,7 +272,15 @@ def test_an_invalid_text_has_the_position_of_the_first_error() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("true", True), ("T", True), ("Yes", True), ("1", True), ("FALSE", False), ("n", False), ("0", False)],
+    [
+        ("true", True),
+        ("T", True),
+        ("Yes", True),
+        ("1", True),
+        ("FALSE", False),
+        ("n", False),
+        ("0", False),
+    ],
 )
 def test_a_boolean_may_be_a_word(text, value) -> None:
     reading = read_config_json(json.dumps({"model_transaction_policy": {"decoupled": text}}))

@@ -12,7 +12,12 @@ from tritonpy.config.model_text import config_to_text, read_config_text, scalar_
 from tritonpy.config.problem import InvalidConfig, Position
 from tritonpy.config.text_tree import Scalar, parse
 from tritonpy_protos import model_config_pb2
-from tritonpy_protos.model_config_pb2 import ModelConfig, ModelDynamicBatching, ModelInput, ModelMetrics
+from tritonpy_protos.model_config_pb2 import (
+    ModelConfig,
+    ModelDynamicBatching,
+    ModelInput,
+    ModelMetrics,
+)
 
 from .config_messages import model_configs
 
@@ -40,7 +45,11 @@ def problems(text: str | bytes) -> list[str]:
 @given(model_configs(), st.booleans(), st.booleans(), st.booleans(), st.booleans())
 def test_the_output_of_protobuf_is_parsed(config, one_line, short, pointy, utf8) -> None:
     text = text_format.MessageToString(
-        config, as_one_line=one_line, use_short_repeated_primitives=short, pointy_brackets=pointy, as_utf8=utf8
+        config,
+        as_one_line=one_line,
+        use_short_repeated_primitives=short,
+        pointy_brackets=pointy,
+        as_utf8=utf8,
     )
     reading = read_config_text(text)
     assert reading.problems == []
@@ -113,12 +122,21 @@ def test_all_problems_are_reported_at_once_in_the_order_of_the_text() -> None:
             "column 21: ensemble_scheduling: cannot be set together with 'dynamic_batching': choose one",
         ),
         ("max_batch_size: [1]", "column 1: max_batch_size: takes one value, not a list"),
-        ("max_batch_size: {}", "column 17: max_batch_size: expected a value, got a block in braces"),
+        (
+            "max_batch_size: {}",
+            "column 17: max_batch_size: expected a value, got a block in braces",
+        ),
         ("max_batch_size {}", "column 1: max_batch_size: expected ':' after 'max_batch_size'"),
-        ("response_cache: true", "column 17: response_cache: expected a block: response_cache { … }, got true"),
+        (
+            "response_cache: true",
+            "column 17: response_cache: expected a block: response_cache { … }, got true",
+        ),
         ("input: [ 1 ]", "column 10: input[0]: expected a block: input { … }, got 1"),
         ("parameters: 1", "column 13: parameters: expected a block: parameters { … }, got 1"),
-        ("parameters { key: 1 }", 'column 19: parameters.key: expected a string in quotes, got 1: write "1"'),
+        (
+            "parameters { key: 1 }",
+            'column 19: parameters.key: expected a string in quotes, got 1: write "1"',
+        ),
         (
             'parameters { key: "k" val {} }',
             "column 23: parameters[\"k\"].val: unknown field 'val'; did you mean 'value'?",
@@ -131,7 +149,9 @@ def test_an_invalid_field_is_a_problem(text: str, expected: str) -> None:
 
 def test_an_invalid_element_keeps_its_index() -> None:
     reading = read_config_text("input { dims: [ x, y ] dims: z }")
-    assert [problem.path for problem in reading.problems] == [f"input[0].dims[{index}]" for index in range(3)]
+    assert [problem.path for problem in reading.problems] == [
+        f"input[0].dims[{index}]" for index in range(3)
+    ]
 
 
 def test_a_default_may_be_overwritten_as_in_protobuf() -> None:
@@ -145,11 +165,16 @@ def test_a_byte_order_mark_and_windows_line_ends_are_accepted() -> None:
 
 
 def test_bytes_that_are_not_utf8_are_a_problem_with_a_position() -> None:
-    assert problems('name: "m"\n # é'.encode() + b"\xff") == ["line 2, column 5: the text is not UTF-8"]
+    assert problems('name: "m"\n # é'.encode() + b"\xff") == [
+        "line 2, column 5: the text is not UTF-8"
+    ]
 
 
 def test_checked_raises_all_problems_with_the_source() -> None:
-    with pytest.raises(InvalidConfig, match=r"config.pbtxt of model 'm' has 1 problem:\n  line 1, column 1: nam: unkn"):
+    with pytest.raises(
+        InvalidConfig,
+        match=r"config.pbtxt of model 'm' has 1 problem:\n  line 1, column 1: nam: unkn",
+    ):
         read_config_text('nam: "m"').checked("config.pbtxt of model 'm'")
 
 
@@ -186,7 +211,9 @@ def value(field: FieldDescriptor, text: str):
         (STRING, r"'\x41\101\u00e9\U0001F600'", "AAé😀"), (STRING, r'"\xc3" "\xa9"', "é"),
     ],
 )  # fmt: skip
-def test_every_notation_of_a_value_is_accepted(field: FieldDescriptor, text: str, expected: object) -> None:
+def test_every_notation_of_a_value_is_accepted(
+    field: FieldDescriptor, text: str, expected: object
+) -> None:
     assert value(field, text) == expected
 
 
@@ -198,7 +225,11 @@ def test_nan_is_accepted(text: str) -> None:
 @pytest.mark.parametrize(
     ("field", "text", "expected"),
     [
-        (INT32, "2147483648", "2147483648 is out of range, it must be from -2147483648 to 2147483647"),
+        (
+            INT32,
+            "2147483648",
+            "2147483648 is out of range, it must be from -2147483648 to 2147483647",
+        ),
         (UINT64, "-1", "-1 is out of range, it must be from 0 to 18446744073709551615"),
         (INT32, "1.0", "expected an integer, got '1.0'"),
         (INT32, "089", "expected an integer, got '089'"),
@@ -211,7 +242,11 @@ def test_nan_is_accepted(text: str) -> None:
         (DOUBLE, "00.5", "expected a number, got '00.5'"),
         (DOUBLE, '"1"', 'expected a number, got "1"'),
         (ENUM, "FORMAT_NCWH", "unknown value 'FORMAT_NCWH'; did you mean 'FORMAT_NCHW'?"),
-        (ENUM, "9", "there is no value with number 9; valid here: FORMAT_NONE, FORMAT_NHWC, FORMAT_NCHW"),
+        (
+            ENUM,
+            "9",
+            "there is no value with number 9; valid here: FORMAT_NONE, FORMAT_NHWC, FORMAT_NCHW",
+        ),
         (
             ENUM,
             '"FORMAT_NCHW"',
@@ -225,7 +260,9 @@ def test_nan_is_accepted(text: str) -> None:
         (STRING, r'"\xff"', r'the string is not UTF-8 after its escapes are decoded: "\xff"'),
     ],
 )
-def test_an_invalid_value_is_refused_with_the_expected_type(field: FieldDescriptor, text: str, expected: str) -> None:
+def test_an_invalid_value_is_refused_with_the_expected_type(
+    field: FieldDescriptor, text: str, expected: str
+) -> None:
     with pytest.raises(ValueError) as caught:
         value(field, text)
     assert str(caught.value) == expected

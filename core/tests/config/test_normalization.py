@@ -5,7 +5,13 @@ from google.protobuf import text_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.config.normalization import InstanceSpec, instance_specs, normalize, with_instances_of, without_instances
+from tritonpy.config.normalization import (
+    InstanceSpec,
+    instance_specs,
+    normalize,
+    with_instances_of,
+    without_instances,
+)
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
 
 
@@ -37,14 +43,19 @@ def test_a_model_without_batching_has_no_preferred_sizes():
 
 
 def test_sequences_idle_one_second_by_default():
-    assert normalize(parse("sequence_batching {}")).sequence_batching.max_sequence_idle_microseconds == 1_000_000
+    assert (
+        normalize(parse("sequence_batching {}")).sequence_batching.max_sequence_idle_microseconds
+        == 1_000_000
+    )
     normal = normalize(parse("sequence_batching { max_sequence_idle_microseconds: 5 }"))
     assert normal.sequence_batching.max_sequence_idle_microseconds == 5
 
 
 def test_the_direct_strategy_is_not_added():
     assert (
-        normalize(parse("max_batch_size: 2 sequence_batching {}")).sequence_batching.WhichOneof("strategy_choice")
+        normalize(parse("max_batch_size: 2 sequence_batching {}")).sequence_batching.WhichOneof(
+            "strategy_choice"
+        )
         is None
     )
 
@@ -75,7 +86,11 @@ def test_groups_are_named_after_the_model():
         ("count: 3", {"default_instance_count": 2}, ("KIND_CPU", 3, [])),
         ("kind: KIND_MODEL", {"default_instance_count": 2}, ("KIND_MODEL", 1, [])),
         ("", {"gpus": [0, 1]}, ("KIND_CPU", 1, [])),
-        ("", {"gpus": [0, 1], "uses_gpu": True, "default_instance_count": 2}, ("KIND_GPU", 1, [0, 1])),
+        (
+            "",
+            {"gpus": [0, 1], "uses_gpu": True, "default_instance_count": 2},
+            ("KIND_GPU", 1, [0, 1]),
+        ),
         ("", {"uses_gpu": True}, ("KIND_CPU", 1, [])),
         ("gpus: 1", {"gpus": [0, 1]}, ("KIND_GPU", 1, [1])),
         ("gpus: [0, 7]", {"gpus": [0, 1], "uses_gpu": True}, ("KIND_CPU", 1, [0, 7])),
@@ -93,7 +108,9 @@ KINDS = st.sampled_from(["KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL"])
 
 
 @given(
-    st.lists(st.tuples(KINDS, st.integers(0, 3), st.lists(st.integers(0, 3), max_size=2)), max_size=3),
+    st.lists(
+        st.tuples(KINDS, st.integers(0, 3), st.lists(st.integers(0, 3), max_size=2)), max_size=3
+    ),
     st.lists(st.integers(0, 3), unique=True, max_size=2),
     st.integers(0, 4),
     st.booleans(),
@@ -110,7 +127,9 @@ def test_normalizing_twice_changes_nothing_and_keeps_the_argument(groups, gpus, 
 
 def test_instances_are_numbered_within_their_group():
     normal = normalize(
-        parse('instance_group [{ count: 2 }, { kind: KIND_GPU gpus: [1, 3] profile: "0" passive: true }]')
+        parse(
+            'instance_group [{ count: 2 }, { kind: KIND_GPU gpus: [1, 3] profile: "0" passive: true }]'
+        )
     )
     assert instance_specs(normal) == [
         InstanceSpec("m_0_0", 0, "CPU", 0),
@@ -138,7 +157,9 @@ def test_instances_and_version_policy_are_removed():
 
 
 def test_only_those_two_are_taken_from_the_other_configuration():
-    other = config_of('name: "other" instance_group { count: 3 } version_policy { latest { num_versions: 2 } }')
+    other = config_of(
+        'name: "other" instance_group { count: 3 } version_policy { latest { num_versions: 2 } }'
+    )
     expected = 'name: "m" instance_group { count: 3 } version_policy { latest { num_versions: 2 } }'
     assert with_instances_of(OLD, other) == config_of(expected)
 

@@ -16,7 +16,8 @@ from tritonpy.config import (
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("1", True), ("TRUE", True), ("on", True), ("0", False), ("False", False), ("Off", False)]
+    ("text", "value"),
+    [("1", True), ("TRUE", True), ("on", True), ("0", False), ("False", False), ("Off", False)],
 )
 def test_booleans_are_spelled_as_in_triton(text, value):
     assert parameter_bool("k", text) is value
@@ -26,7 +27,10 @@ def test_booleans_are_spelled_as_in_triton(text, value):
 def test_an_invalid_boolean_is_refused_with_the_key_and_the_choices(text):
     with pytest.raises(InvalidArgument) as caught:
         parameter_bool("k", text)
-    assert caught.value.message == f"parameter 'k': failed to convert '{text}' to boolean (true, on, 1, false, off, 0)"
+    assert (
+        caught.value.message
+        == f"parameter 'k': failed to convert '{text}' to boolean (true, on, 1, false, off, 0)"
+    )
 
 
 @given(st.integers(-(1 << 31), (1 << 31) - 1))
@@ -38,7 +42,10 @@ def test_a_32_bit_integer_is_accepted(number):
 def test_an_invalid_integer_is_refused(text):
     with pytest.raises(InvalidArgument) as caught:
         parameter_int("k", text)
-    assert caught.value.message == f"parameter 'k': failed to convert '{text}' to integral number (such as 4)"
+    assert (
+        caught.value.message
+        == f"parameter 'k': failed to convert '{text}' to integral number (such as 4)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,17 +62,23 @@ def test_an_integer_has_bounds(text, bounds, limit):
     assert caught.value.message == f"parameter 'k' is {text}, it must be {limit}"
 
 
-@pytest.mark.parametrize(("text", "count"), [("-2", 0), ("0", 0), ("3", 3), (str(MOST_THREADS), MOST_THREADS)])
+@pytest.mark.parametrize(
+    ("text", "count"), [("-2", 0), ("0", 0), ("3", 3), (str(MOST_THREADS), MOST_THREADS)]
+)
 def test_a_thread_count_below_1_is_0(text, count):
     assert parameter_threads("k", text) == count
 
 
 def test_too_many_threads_are_refused():
-    with pytest.raises(InvalidArgument, match=f"'k' is {MOST_THREADS + 1}, it must be at most {MOST_THREADS}"):
+    with pytest.raises(
+        InvalidArgument, match=f"'k' is {MOST_THREADS + 1}, it must be at most {MOST_THREADS}"
+    ):
         parameter_threads("k", str(MOST_THREADS + 1))
 
 
-@pytest.mark.parametrize(("text", "size"), [("0", 0), ("4294967296", 1 << 32), ("2MiB", 2 << 20), ("1 kB", 1000)])
+@pytest.mark.parametrize(
+    ("text", "size"), [("0", 0), ("4294967296", 1 << 32), ("2MiB", 2 << 20), ("1 kB", 1000)]
+)
 def test_bytes_are_a_number_or_a_size(text, size):
     assert parameter_bytes("k", text) == size
 
@@ -84,7 +97,10 @@ def test_an_invalid_number_of_bytes_is_refused(text):
 def test_a_number_of_bytes_has_bounds(text):
     with pytest.raises(InvalidArgument) as caught:
         parameter_bytes("k", text, least=1)
-    assert caught.value.message == f"parameter 'k' is {text}, it must be a number of bytes of at least 1"
+    assert (
+        caught.value.message
+        == f"parameter 'k' is {text}, it must be a number of bytes of at least 1"
+    )
 
 
 def test_a_choice_ignores_case():

@@ -22,7 +22,10 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 def test_the_text_has_position_key_and_problem() -> None:
-    assert str(ConfigProblem("input[0].dims", "is set twice", 3, 5)) == "line 3, column 5: input[0].dims: is set twice"
+    assert (
+        str(ConfigProblem("input[0].dims", "is set twice", 3, 5))
+        == "line 3, column 5: input[0].dims: is set twice"
+    )
 
 
 def test_a_missing_position_or_key_is_omitted() -> None:
@@ -99,11 +102,15 @@ def test_a_similar_name_is_suggested() -> None:
 
 
 def test_case_is_ignored() -> None:
-    assert unknown_name("value", "kind_cpu", ["KIND_AUTO", "KIND_CPU"]).endswith("did you mean 'KIND_CPU'?")
+    assert unknown_name("value", "kind_cpu", ["KIND_AUTO", "KIND_CPU"]).endswith(
+        "did you mean 'KIND_CPU'?"
+    )
 
 
 def test_a_name_without_its_prefix_is_completed() -> None:
-    assert unknown_name("value", "FP32", ["TYPE_FP16", "TYPE_FP32"]).endswith("did you mean 'TYPE_FP32'?")
+    assert unknown_name("value", "FP32", ["TYPE_FP16", "TYPE_FP32"]).endswith(
+        "did you mean 'TYPE_FP32'?"
+    )
 
 
 def test_all_names_are_listed_if_none_is_similar() -> None:

@@ -48,7 +48,9 @@ def test_a_tree_has_fields_blocks_lists_and_scalars() -> None:
         ]),
     ],
 )  # fmt: skip
-def test_a_syntax_error_is_reported_once_and_parsing_continues(text: str, expected: list[str]) -> None:
+def test_a_syntax_error_is_reported_once_and_parsing_continues(
+    text: str, expected: list[str]
+) -> None:
     assert problems(text) == expected
 
 
@@ -79,7 +81,9 @@ def test_every_kind_of_token_is_recognized() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", ["1", "-1", "1.5", ".5", "1e-5", "1.5E+3f", "-inf", "0777", "1_0"])
+@pytest.mark.parametrize(
+    "number", ["1", "-1", "1.5", ".5", "1e-5", "1.5E+3f", "-inf", "0777", "1_0"]
+)
 def test_a_number_is_one_token(number: str) -> None:
     assert shape(number) == [("NUMBER", number)]
 

@@ -23,7 +23,9 @@ def model(registry: CustomMetrics) -> ModelMetrics:
 
 
 def labels_by_family(registry: CustomMetrics) -> dict[str, list[dict[str, str]]]:
-    return {family.name: [metric.labels for metric in family.metrics] for family in registry.snapshot()}
+    return {
+        family.name: [metric.labels for metric in family.metrics] for family in registry.snapshot()
+    }
 
 
 def test_the_same_labels_are_the_same_metric_in_any_order(model: ModelMetrics) -> None:
@@ -94,7 +96,9 @@ def test_a_dropped_family_creates_no_metrics(registry: CustomMetrics, model: Mod
     assert labels_by_family(registry) == {}
 
 
-def test_dropping_twice_has_no_effect_on_other_owners(registry: CustomMetrics, model: ModelMetrics) -> None:
+def test_dropping_twice_has_no_effect_on_other_owners(
+    registry: CustomMetrics, model: ModelMetrics
+) -> None:
     other = ModelMetrics(registry).family("c", "", COUNTER)
     other.metric()
     family = model.family("c", "", COUNTER)
@@ -107,7 +111,9 @@ def test_dropping_twice_has_no_effect_on_other_owners(registry: CustomMetrics, m
     assert labels_by_family(registry) == {"c": [{}]}
 
 
-def test_the_metrics_of_a_model_are_removed_when_it_is_unloaded(registry: CustomMetrics, model: ModelMetrics) -> None:
+def test_the_metrics_of_a_model_are_removed_when_it_is_unloaded(
+    registry: CustomMetrics, model: ModelMetrics
+) -> None:
     kept = ModelMetrics(registry).family("b", "", GAUGE).metric({"of": "another"})
     for name in ("a", "b"):
         model.family(name, "", GAUGE).metric({"of": "this"})
@@ -118,7 +124,9 @@ def test_the_metrics_of_a_model_are_removed_when_it_is_unloaded(registry: Custom
         model.family("a", "", GAUGE)
 
 
-def test_a_refused_metric_leaves_nothing_behind(registry: CustomMetrics, model: ModelMetrics) -> None:
+def test_a_refused_metric_leaves_nothing_behind(
+    registry: CustomMetrics, model: ModelMetrics
+) -> None:
     family = model.family("c", "", COUNTER)
     for labels, buckets in (({"0": ""}, None), ({}, [1.0])):
         with pytest.raises(InvalidArgument):
@@ -127,7 +135,9 @@ def test_a_refused_metric_leaves_nothing_behind(registry: CustomMetrics, model: 
 
 
 @pytest.mark.parametrize("operation", ["set", "increment"])
-def test_a_value_that_is_not_a_number_is_refused_and_changes_nothing(model: ModelMetrics, operation: str) -> None:
+def test_a_value_that_is_not_a_number_is_refused_and_changes_nothing(
+    model: ModelMetrics, operation: str
+) -> None:
     metric = model.family("g", "", GAUGE).metric()
     with pytest.raises((ValueError, TypeError)):
         getattr(metric, operation)("much")
@@ -135,7 +145,9 @@ def test_a_value_that_is_not_a_number_is_refused_and_changes_nothing(model: Mode
     assert metric.value() == 1
 
 
-def test_concurrent_increments_are_all_counted(registry: CustomMetrics, model: ModelMetrics) -> None:
+def test_concurrent_increments_are_all_counted(
+    registry: CustomMetrics, model: ModelMetrics
+) -> None:
     threads, rounds = 4, 300
     together = threading.Barrier(threads)
     total = model.family("total", "", COUNTER).metric()

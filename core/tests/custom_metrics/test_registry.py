@@ -36,7 +36,10 @@ def test_a_snapshot_is_in_the_order_of_creation(registry: CustomMetrics) -> None
     second.metric({"n": "1"}).increment(1)
     assert registry.snapshot() == [
         FamilySnapshot(
-            "b", "the first", COUNTER, [MetricSnapshot({"m": "x", "n": "2"}), MetricSnapshot({"n": "1"}, 1)]
+            "b",
+            "the first",
+            COUNTER,
+            [MetricSnapshot({"m": "x", "n": "2"}), MetricSnapshot({"n": "1"}, 1)],
         ),
         FamilySnapshot("a", "the second", GAUGE, [MetricSnapshot({}, 3)]),
     ]
@@ -54,7 +57,10 @@ def test_two_models_share_a_family_with_the_first_description(registry: CustomMe
     other.family("shared", "second", COUNTER).metric({"model": "other"}).increment(2)
     [family] = registry.snapshot()
     assert family.description == "first"
-    assert [(metric.labels["model"], metric.value) for metric in family.metrics] == [("one", 1), ("other", 2)]
+    assert [(metric.labels["model"], metric.value) for metric in family.metrics] == [
+        ("one", 1),
+        ("other", 2),
+    ]
 
 
 def test_a_name_has_one_kind_while_it_has_owners(registry: CustomMetrics) -> None:
@@ -64,11 +70,17 @@ def test_a_name_has_one_kind_while_it_has_owners(registry: CustomMetrics) -> Non
         ModelMetrics(registry).family("thing", "a gauge", GAUGE)
     family.drop()
     model.family("thing", "a gauge", GAUGE).metric()
-    assert [(found.kind, found.description) for found in registry.snapshot()] == [(GAUGE, "a gauge")]
+    assert [(found.kind, found.description) for found in registry.snapshot()] == [
+        (GAUGE, "a gauge")
+    ]
 
 
-@pytest.mark.parametrize(("name", "error"), [("no name", InvalidArgument), ("nv_inference_count", AlreadyExists)])
-def test_a_refused_name_leaves_nothing_behind(registry: CustomMetrics, name: str, error: type[Exception]) -> None:
+@pytest.mark.parametrize(
+    ("name", "error"), [("no name", InvalidArgument), ("nv_inference_count", AlreadyExists)]
+)
+def test_a_refused_name_leaves_nothing_behind(
+    registry: CustomMetrics, name: str, error: type[Exception]
+) -> None:
     for _ in range(2):
         with pytest.raises(error):
             ModelMetrics(registry).family(name, "", COUNTER)
@@ -90,21 +102,32 @@ def test_a_valid_name_is_accepted(name: str) -> None:
     check_name(name)
 
 
-@pytest.mark.parametrize("name", ["", "0things", "two words", "dash-ed", "__internal", "straße", "line\n", "x{y}"])
+@pytest.mark.parametrize(
+    "name", ["", "0things", "two words", "dash-ed", "__internal", "straße", "line\n", "x{y}"]
+)
 def test_an_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidArgument, match=r"^Invalid metric name$"):
         check_name(name)
 
 
-@pytest.mark.parametrize("name", ["nv_inference_count", "nv_inference_queue_summary_us", "nv_cache_num_hits_per_model"])
+@pytest.mark.parametrize(
+    "name", ["nv_inference_count", "nv_inference_queue_summary_us", "nv_cache_num_hits_per_model"]
+)
 def test_the_servers_own_names_are_refused(name: str) -> None:
     assert name in SERVER_METRICS
-    with pytest.raises(AlreadyExists, match=f"Family name already exists: '{name}' is a metric of the server itself"):
+    with pytest.raises(
+        AlreadyExists,
+        match=f"Family name already exists: '{name}' is a metric of the server itself",
+    ):
         check_name(name)
 
 
 def test_labels_are_sorted_by_name() -> None:
-    assert sorted_labels({"b": "1", "a": "2", "B": ""}, MetricKind.GAUGE) == (("B", ""), ("a", "2"), ("b", "1"))
+    assert sorted_labels({"b": "1", "a": "2", "B": ""}, MetricKind.GAUGE) == (
+        ("B", ""),
+        ("a", "2"),
+        ("b", "1"),
+    )
 
 
 @pytest.mark.parametrize("name", ["", "0", "__x", "a:b", "a b", "é"])
@@ -183,7 +206,9 @@ def test_a_gauge_can_be_set_and_incremented() -> None:
         (HISTOGRAM, "value", (), "Value"),
     ],
 )
-def test_an_unsupported_operation_is_refused(kind: MetricKind, operation: str, arguments: Any, name: str) -> None:
+def test_an_unsupported_operation_is_refused(
+    kind: MetricKind, operation: str, arguments: Any, name: str
+) -> None:
     with pytest.raises(Unsupported) as refused:
         getattr(cell(kind), operation)(*arguments)
     assert refused.value.message == f"{kind.triton_name} does not support {name}"
@@ -209,7 +234,9 @@ def test_nan_is_counted_and_makes_the_sum_nan() -> None:
     assert math.isnan(found.sum)
 
 
-@pytest.mark.parametrize("bounds", [[2, 1], [1, 1], [math.nan], [1, math.nan, 2], [math.inf, math.inf]])
+@pytest.mark.parametrize(
+    "bounds", [[2, 1], [1, 1], [math.nan], [1, math.nan, 2], [math.inf, math.inf]]
+)
 def test_bounds_that_do_not_ascend_are_refused(bounds: list[float]) -> None:
     with pytest.raises(InvalidArgument, match=r"^Bucket Boundaries must be strictly sorted$"):
         make_cell(HISTOGRAM, bounds)
@@ -230,7 +257,10 @@ def test_buckets_belong_to_histograms(kind: MetricKind, buckets: Any, text: str)
 
 
 def test_a_snapshot_can_be_encoded_and_decoded() -> None:
-    metrics = [MetricSnapshot({"a": "b"}, -math.inf), MetricSnapshot({}, 0, HistogramSnapshot([0.5], [1], 2, math.inf))]
+    metrics = [
+        MetricSnapshot({"a": "b"}, -math.inf),
+        MetricSnapshot({}, 0, HistogramSnapshot([0.5], [1], 2, math.inf)),
+    ]
     family = FamilySnapshot("f", "of all kinds", MetricKind.HISTOGRAM, metrics)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(family), type=FamilySnapshot) == family
 

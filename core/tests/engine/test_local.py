@@ -31,8 +31,12 @@ def recorder():
 @pytest.fixture
 def serve(model_repository):
     def start(mode="explicit", load=(), backend=None, **settings):
-        plugins = toy_plugins(ToyPlugin({"version_reporter": backend or version_reporter(EventLog())}))
-        return serving(model_repository, plugins, control={"mode": mode, "load": list(load)}, **settings)
+        plugins = toy_plugins(
+            ToyPlugin({"version_reporter": backend or version_reporter(EventLog())})
+        )
+        return serving(
+            model_repository, plugins, control={"mode": mode, "load": list(load)}, **settings
+        )
 
     return start
 
@@ -41,7 +45,13 @@ def serve(model_repository):
 def engine(serve, model_repository):
     """Model `m` has the ready versions 2 and 3, `broken` has none, and `new` is not loaded."""
     for version in (1, 2, 3):
-        write(model_repository, "m", version * 10, version, "version_policy { latest { num_versions: 2 } }")
+        write(
+            model_repository,
+            "m",
+            version * 10,
+            version,
+            "version_policy { latest { num_versions: 2 } }",
+        )
     write(model_repository, "broken", "cannot be loaded")
     write(model_repository, "new")
     with serve(load=["m", "broken"], exit_on_error=False) as server:
@@ -50,7 +60,9 @@ def engine(serve, model_repository):
 
 def calls(engine, recorder):
     return {
-        "infer": lambda name="m", version=-1: ask(engine, recorder, name, [0], model_version=version),
+        "infer": lambda name="m", version=-1: ask(
+            engine, recorder, name, [0], model_version=version
+        ),
         "metadata": lambda name="m", version=-1: engine.model_metadata(name, version),
         "config": lambda name="m", version=-1: engine.model_config(name, version),
         "ready": lambda name="m", version=-1: engine.is_model_ready(name, version),
@@ -68,12 +80,19 @@ def calls(engine, recorder):
         ("unknown", -1, InvalidArgument, "Request for unknown model: 'unknown' is not found"),
         ("new", -1, InvalidArgument, "Request for unknown model: 'new' is not found"),
         ("broken", -1, NotFound, "Request for unknown model: 'broken' has no available versions"),
-        ("broken", 1, Unavailable, "Request for unknown model: 'broken' version 1 is not at ready state"),
+        (
+            "broken",
+            1,
+            Unavailable,
+            "Request for unknown model: 'broken' version 1 is not at ready state",
+        ),
         ("m", 1, NotFound, "Request for unknown model: 'm' version 1 is not found"),
         ("m", 9, NotFound, "Request for unknown model: 'm' version 9 is not found"),
     ],
 )
-def test_a_model_that_is_not_ready_is_refused_in_triton_s_words(engine, recorder, call, name, version, kind, text):
+def test_a_model_that_is_not_ready_is_refused_in_triton_s_words(
+    engine, recorder, call, name, version, kind, text
+):
     with pytest.raises(TritonError) as refused:
         calls(engine, recorder)[call](name, version)
     assert (type(refused.value), refused.value.message) == (kind, text)
@@ -101,7 +120,10 @@ def test_statistics_cover_a_version_a_model_or_everything(engine, recorder):
     recorder.wait(ask(engine, recorder, "m", [0], model_version=2))
 
     def counts(*arguments):
-        return [(line.name, line.version, line.inference_count) for line in engine.statistics(*arguments)]
+        return [
+            (line.name, line.version, line.inference_count)
+            for line in engine.statistics(*arguments)
+        ]
 
     assert counts("m", 2) == [("m", "2", 1)]
     assert counts("m") == counts() == [("m", "2", 1), ("m", "3", 0)]
@@ -135,7 +157,9 @@ def test_the_server_returns_its_metadata(engine):
     assert engine.server_metadata().name == "triton"
 
 
-@pytest.mark.parametrize("call", ["infer", "metadata", "config", "ready", "statistics", "load", "unload"])
+@pytest.mark.parametrize(
+    "call", ["infer", "metadata", "config", "ready", "statistics", "load", "unload"]
+)
 def test_a_server_that_is_not_ready_serves_only_health_and_the_index(engine, recorder, call):
     engine.state = ServerState.INITIALIZING
     with pytest.raises(Unavailable) as refused:
@@ -174,12 +198,17 @@ def test_only_explicit_control_lets_clients_load(serve, model_repository, mode):
         for call in (server.engine.load_model, server.engine.unload_model):
             with pytest.raises(Unavailable) as refused:
                 call("m")
-            assert refused.value.message == "explicit model load / unload is not allowed if polling is enabled"
+            assert (
+                refused.value.message
+                == "explicit model load / unload is not allowed if polling is enabled"
+            )
 
 
 class TestReadiness:
     @pytest.mark.parametrize("strict", [True, False])
-    def test_a_model_that_failed_counts_when_readiness_is_strict(self, serve, model_repository, strict):
+    def test_a_model_that_failed_counts_when_readiness_is_strict(
+        self, serve, model_repository, strict
+    ):
         write(model_repository, "broken", "cannot be loaded")
         with serve("none", exit_on_error=False, strict_readiness=strict) as server:
             assert server.engine.is_ready() is not strict
@@ -271,7 +300,9 @@ def request_(client):
     return InferRequest("m", {}, client)
 
 
-def test_an_admitted_request_reaches_its_model_and_ends_with_its_final_response(policy, client, request_):
+def test_an_admitted_request_reaches_its_model_and_ends_with_its_final_response(
+    policy, client, request_
+):
     handed = []
     Admission(policy, handed.append).enter(request_)
     assert (handed, policy.event_log) == ([request_], [("in", request_)])
@@ -291,7 +322,9 @@ def test_a_request_ends_before_its_client_gets_the_response(policy, request_):
     client = request_.sink = RepeatingClient()
     Admission(policy, lambda _: None).enter(request_)
     request_.sink.put(request_, InferResponse(()))
-    assert client.received == [2], "a client that sends its next request immediately would be refused"
+    assert client.received == [2], (
+        "a client that sends its next request immediately would be refused"
+    )
 
 
 def test_a_refused_request_does_not_reach_its_model_and_is_not_counted(policy, client, request_):
@@ -391,10 +424,16 @@ def test_shapes_are_the_configured_ones_after_the_batch_dimension(batch, leading
         name="m",
         versions=["1", "10"],
         platform="b",
-        inputs=[TensorMetadata("IN", "FP32", [*leading, 3, -1]), TensorMetadata("SHAPE", "INT32", [*leading, 2])],
+        inputs=[
+            TensorMetadata("IN", "FP32", [*leading, 3, -1]),
+            TensorMetadata("SHAPE", "INT32", [*leading, 2]),
+        ],
         outputs=[TensorMetadata("OUT", "BYTES", [*leading, 1])],
     )
 
 
 def test_the_platform_takes_precedence_over_the_backend():
-    assert model_metadata(model_config(CONFIG.format(batch=0, more='platform: "p"')), []).platform == "p"
+    assert (
+        model_metadata(model_config(CONFIG.format(batch=0, more='platform: "p"')), []).platform
+        == "p"
+    )

@@ -22,7 +22,8 @@ def test_offered_operations_are_listed_and_called() -> None:
 
 
 @pytest.mark.parametrize(
-    "second", [Operation("list", "GET", "other", "Other."), Operation("other", "GET", "toys", "Other.")]
+    "second",
+    [Operation("list", "GET", "other", "Other."), Operation("other", "GET", "toys", "Other.")],
 )
 def test_a_name_or_a_path_is_offered_once(second: Operation) -> None:
     operations = Operations()

@@ -56,7 +56,11 @@ class Group(OperationGroup):
     closed = False
 
     def operations(self) -> Any:
-        return {Operation("live", "GET", "live", "Tell.", Verb.READ): lambda _call: self.engine.is_live()}
+        return {
+            Operation("live", "GET", "live", "Tell.", Verb.READ): lambda _call: (
+                self.engine.is_live()
+            )
+        }
 
     def close(self) -> None:
         type(self).closed = True

@@ -3,7 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy.errors import Cancelled, DecoupledRefused, InvalidArgument, NotFound, Unavailable, Unsupported
+from tritonpy.errors import (
+    Cancelled,
+    DecoupledRefused,
+    InvalidArgument,
+    NotFound,
+    Unavailable,
+    Unsupported,
+)
 from tritonpy.types import InferRequest, OutputSpec, RegionSlice, Tensor
 from tritonpy_testing import RecordingSink, shared_object
 
@@ -27,7 +34,9 @@ def recorder():
 @pytest.fixture
 def start(model_repository, gate):
     model_repository.add("doubler", config_of("doubler", batch=1))
-    model_repository.add("repeat", config_of("repeat", more="model_transaction_policy { decoupled: true }"))
+    model_repository.add(
+        "repeat", config_of("repeat", more="model_transaction_policy { decoupled: true }")
+    )
     plugins = toy_plugins(ToyPlugin({"doubler": gated(gate), "repeat": Repeat}))
     return lambda **settings: serving(model_repository, plugins, **settings)
 
@@ -45,9 +54,13 @@ def client(engine):
         yield memory
 
 
-def request_of(recorder, model="doubler", offset=0, outputs=None, shape=(1, 1), region="r", **fields):
+def request_of(
+    recorder, model="doubler", offset=0, outputs=None, shape=(1, 1), region="r", **fields
+):
     tensor = Tensor("IN", "INT32", shape, RegionSlice(region, offset, 4))
-    return InferRequest(model, {"IN": tensor}, recorder.sink, outputs=outputs, uses_regions=True, **fields)
+    return InferRequest(
+        model, {"IN": tensor}, recorder.sink, outputs=outputs, uses_regions=True, **fields
+    )
 
 
 def place(offset=8, byte_size=4):
@@ -58,7 +71,9 @@ def number(client, offset):
     return int(np.frombuffer(client.read(4, offset), np.int32)[0])
 
 
-def test_a_model_reads_from_a_region_and_its_response_is_written_there(engine, client, gate, recorder):
+def test_a_model_reads_from_a_region_and_its_response_is_written_there(
+    engine, client, gate, recorder
+):
     gate.open()
     request = request_of(recorder, outputs=place())
     engine.infer(request)
@@ -172,4 +187,8 @@ def test_nothing_is_registered_unless_it_is_allowed(start, client):
 def test_the_extensions_name_both_kinds(engine):
     extensions = engine.server_metadata().extensions
     at = extensions.index("model_configuration")
-    assert extensions[at + 1 : at + 4] == ["system_shared_memory", "cuda_shared_memory", "binary_tensor_data"]
+    assert extensions[at + 1 : at + 4] == [
+        "system_shared_memory",
+        "cuda_shared_memory",
+        "binary_tensor_data",
+    ]

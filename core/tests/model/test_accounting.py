@@ -69,10 +69,14 @@ class ModelHarness:
 
     def batch_of(self, count: int) -> Batch:
         requests = [
-            InferRequest("m", {}, SINK, received_ns=10 * number, queued_ns=20 * number, batch_size=2)
+            InferRequest(
+                "m", {}, SINK, received_ns=10 * number, queued_ns=20 * number, batch_size=2
+            )
             for number in range(1, count + 1)
         ]
-        batch = Batch(requests, instance=self.slot, start_ns=100, input_end_ns=150, infer_end_ns=250)
+        batch = Batch(
+            requests, instance=self.slot, start_ns=100, input_end_ns=150, infer_end_ns=250
+        )
         for request in requests:
             request.batch = batch
         self.slot.open += count
@@ -81,12 +85,14 @@ class ModelHarness:
     def responses(self) -> list[InferResponse]:
         return [InferResponse((), "m", 7) for _ in self.batch.requests]
 
-    def count(self, requests: list[InferRequest], responses: list[InferResponse], at: int = 300) -> tuple[int, int]:
+    def count(
+        self, requests: list[InferRequest], responses: list[InferResponse], at: int = 300
+    ) -> tuple[int, int]:
         with self.dispatcher.lock:
             pairs, last = self.accounting.record_responses(requests, responses, 0, at)
-        assert [request for request, _ in pairs] == [each for each in requests if each in self.batch.requests][
-            : len(pairs)
-        ]
+        assert [request for request, _ in pairs] == [
+            each for each in requests if each in self.batch.requests
+        ][: len(pairs)]
         return len(pairs), last
 
 
@@ -108,7 +114,12 @@ def test_a_batch_is_counted_like_its_single_requests(timer: Timer) -> None:
     assert counted[0] == counted[1]
     times = counted[0].inference_stats
     assert (times.success.count, times.success.ns) == (COUNT, 290 + 280 + 270)
-    assert (times.queue.ns, times.compute_input.ns, times.compute_infer.ns, times.compute_output.ns) == (
+    assert (
+        times.queue.ns,
+        times.compute_input.ns,
+        times.compute_infer.ns,
+        times.compute_output.ns,
+    ) == (
         180,
         150,
         300,
@@ -150,7 +161,10 @@ def costs(harness: ModelHarness, _responses: list[InferResponse]) -> None:
     ],
 )
 def test_batches_with_special_responses_are_counted_one_by_one(
-    timer: Timer, change: Callable[[ModelHarness, list[InferResponse]], None], expected: tuple[int, int], left: int
+    timer: Timer,
+    change: Callable[[ModelHarness, list[InferResponse]], None],
+    expected: tuple[int, int],
+    left: int,
 ) -> None:
     harness = ModelHarness(timer)
     responses = harness.responses()

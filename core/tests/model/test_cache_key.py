@@ -97,7 +97,10 @@ def test_a_bfloat_has_a_key_of_its_bits() -> None:
     st.lists(st.lists(st.integers(0, 1), max_size=3), max_size=3),
 )
 def test_keys_are_equal_where_the_inputs_are(one: list[list[int]], other: list[list[int]]) -> None:
-    keys = [key(*[int32(f"I{index}", values) for index, values in enumerate(each)]) for each in (one, other)]
+    keys = [
+        key(*[int32(f"I{index}", values) for index, values in enumerate(each)])
+        for each in (one, other)
+    ]
     assert (keys[0] == keys[1]) == (one == other)
 
 
@@ -118,7 +121,9 @@ def test_naming_every_output_gives_the_same_key_as_naming_none() -> None:
     keys, plain = CacheKeyBuilder(b"m", ["O", "P"]), request(int32("A", [1]))
     named = request(int32("A", [1]), outputs={name: OutputSpec(name) for name in "OP"})
     one = request(int32("A", [1]), outputs={"O": OutputSpec("O")})
-    classified = request(int32("A", [1]), outputs={"O": OutputSpec("O"), "P": OutputSpec("P", classification=1)})
+    classified = request(
+        int32("A", [1]), outputs={"O": OutputSpec("O"), "P": OutputSpec("P", classification=1)}
+    )
     found = [keys.key(each, each.inputs) for each in (plain, named, one, classified)]
     assert found[0] == found[1]
     assert len(set(found)) == 3

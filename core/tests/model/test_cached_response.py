@@ -29,7 +29,9 @@ def test_a_response_without_outputs_is_restored() -> None:
 
 
 def test_an_output_outside_host_memory_is_not_stored() -> None:
-    assert to_tensors(InferResponse([OUT, Tensor("G", "FP32", (1,), object(), device=(2, 0))])) is None
+    assert (
+        to_tensors(InferResponse([OUT, Tensor("G", "FP32", (1,), object(), device=(2, 0))])) is None
+    )
 
 
 def test_invalid_parameters_raise() -> None:

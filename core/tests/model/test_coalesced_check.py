@@ -15,7 +15,10 @@ from tritonpy_ipc.tensors import pack, unpack
 
 def coalesced(*values, output_names=None):
     """Return requests like those from another process: their inputs are in one block."""
-    inputs = [[Tensor.from_numpy(name, np.full((2, 3), value, np.int32)) for name in "AB"] for value in values]
+    inputs = [
+        [Tensor.from_numpy(name, np.full((2, 3), value, np.int32)) for name in "AB"]
+        for value in values
+    ]
     words, parts, _ = pack(inputs, [None] * len(inputs), written := SignatureWriter())
     known = SignatureReader(DTYPES)
     known.learn(written.new_signatures())
@@ -30,7 +33,9 @@ def test_coalesced_requests_get_the_same_values_as_single_ones():
     for _ in range(2):  # the second time, the signature is already known
         requests = coalesced(1, 2, 3, output_names=[])
         assert check.check_coalesced(requests)
-        assert [(each.batch_size, each.priority, each.outputs) for each in requests] == [(2, 2, None)] * 3
+        assert [(each.batch_size, each.priority, each.outputs) for each in requests] == [
+            (2, 2, None)
+        ] * 3
 
 
 def test_signatures_of_inputs_are_remembered_and_outputs_are_checked_each_time(monkeypatch):
@@ -40,10 +45,16 @@ def test_signatures_of_inputs_are_remembered_and_outputs_are_checked_each_time(m
     monkeypatch.setattr(InputRule, "fits", None)
     monkeypatch.setattr(check, "_check_thoroughly", None)
     monkeypatch.setattr(check, "_rules", None)
-    again = [InferRequest("m", each.inputs, SINK, outputs={"OUT": OutputSpec("OUT")}) for each in requests]
+    again = [
+        InferRequest("m", each.inputs, SINK, outputs={"OUT": OutputSpec("OUT")})
+        for each in requests
+    ]
     assert check.check_coalesced(again)
     assert [each.batch_size for each in again] == [2, 2]
-    other = [InferRequest("m", each.inputs, SINK, outputs={"NONE": OutputSpec("NONE")}) for each in requests]
+    other = [
+        InferRequest("m", each.inputs, SINK, outputs={"NONE": OutputSpec("NONE")})
+        for each in requests
+    ]
     assert not check.check_coalesced(other)
 
 

@@ -37,7 +37,9 @@ class RecordedRejections:
 
 
 def coalesced(recorder: RecordingSink, count: int, **fields: Any) -> list[InferRequest]:
-    return [request_of(recorder, "m", [[number]], id=str(number), **fields) for number in range(count)]
+    return [
+        request_of(recorder, "m", [[number]], id=str(number), **fields) for number in range(count)
+    ]
 
 
 def infer_coalesced(server: Server, requests: list[InferRequest]) -> dict[str, Exception]:
@@ -51,12 +53,20 @@ def test_each_request_is_completed_and_counted_once(model_repository: ModelRepos
     with one_model(model_repository, Doubler) as server:
         requests = coalesced(recorder, 12)
         assert infer_coalesced(server, requests) == {}
-        assert [numbers(each) for each in recorder.wait(*requests)] == [[[2 * number]] for number in range(12)]
+        assert [numbers(each) for each in recorder.wait(*requests)] == [
+            [[2 * number]] for number in range(12)
+        ]
         (statistics,) = server.engine.statistics("m")
         pending = server.engine.gauges()["m", "1"].pending
     recorder.check(*requests)
-    assert [response.id for each in requests for response in recorder.responses(each)] == [each.id for each in requests]
-    assert (statistics.inference_stats.success.count, statistics.inference_count, pending) == (12, 12, 0)
+    assert [response.id for each in requests for response in recorder.responses(each)] == [
+        each.id for each in requests
+    ]
+    assert (statistics.inference_stats.success.count, statistics.inference_count, pending) == (
+        12,
+        12,
+        0,
+    )
 
 
 class Full(DirectScheduler):
@@ -68,7 +78,9 @@ class Full(DirectScheduler):
         super().enqueue(request)
 
 
-def test_requests_beyond_the_queue_size_are_rejected_and_the_others_run(model_repository: ModelRepository) -> None:
+def test_requests_beyond_the_queue_size_are_rejected_and_the_others_run(
+    model_repository: ModelRepository,
+) -> None:
     recorder, gate = RecordingSink(), Gate()
     with one_model(model_repository, gated(gate), scheduler=Full) as server:
         hold = coalesced(recorder, 1)
@@ -123,7 +135,9 @@ def test_a_scheduler_may_accept_all_requests_together(
         model = server.engine._table.find("m", -1)
         requests = coalesced(recorder, count)
         assert infer_coalesced(server, requests) == {}
-        assert [numbers(each) for each in recorder.wait(*requests)] == [[[2 * number]] for number in range(count)]
+        assert [numbers(each) for each in recorder.wait(*requests)] == [
+            [[2 * number]] for number in range(count)
+        ]
         assert model._scheduler.taken == ([3] if count == 3 else [1] * count)
         assert (model.in_flight, model.waiting) == (0, 0)
         cancelled = coalesced(recorder, 3)
@@ -148,7 +162,10 @@ def test_an_overridden_enqueue_disables_the_inherited_bulk_method(
 
 @pytest.mark.parametrize(
     ("fields", "kind"),
-    [({"model_version": 7}, TritonError), ({"outputs": {"NONE": OutputSpec("NONE")}}, InvalidArgument)],
+    [
+        ({"model_version": 7}, TritonError),
+        ({"outputs": {"NONE": OutputSpec("NONE")}}, InvalidArgument),
+    ],
 )
 def test_rejected_requests_get_the_same_errors_as_single_ones(
     model_repository: ModelRepository, fields: dict[str, Any], kind: type[TritonError]
@@ -201,7 +218,9 @@ def test_deadlines_cancel_those_that_have_them(model_repository: ModelRepository
 
 def test_requests_during_a_reload_are_all_completed(model_repository: ModelRepository) -> None:
     recorder = RecordingSink()
-    with one_model(model_repository, Doubler, control={"mode": "explicit", "load": ["*"]}) as server:
+    with one_model(
+        model_repository, Doubler, control={"mode": "explicit", "load": ["*"]}
+    ) as server:
         ended = threading.Event()
 
         def reload() -> None:

@@ -13,7 +13,11 @@ from tritonpy_protos.model_config_pb2 import DataType, ModelInput
 
 
 def rule(dims, data_type="TYPE_INT32", batched=True, **options):
-    return InputRule(ModelInput(name="x", data_type=DataType.Value(data_type), dims=dims, **options), batched, "m")
+    return InputRule(
+        ModelInput(name="x", data_type=DataType.Value(data_type), dims=dims, **options),
+        batched,
+        "m",
+    )
 
 
 def tensor(shape, size=None, datatype="INT32"):
@@ -24,10 +28,17 @@ def tensor(shape, size=None, datatype="INT32"):
 SIZES = st.integers(-3, 5)
 
 
-@given(st.lists(st.integers(1, 4) | st.just(-1), min_size=1, max_size=4), st.lists(SIZES, max_size=5), st.data())
+@given(
+    st.lists(st.integers(1, 4) | st.just(-1), min_size=1, max_size=4),
+    st.lists(SIZES, max_size=5),
+    st.data(),
+)
 def test_a_tensor_fits_exactly_if_it_has_no_error(dims, shape, data):
     if data.draw(st.booleans()):  # make matching shapes likely
-        shape = [data.draw(st.integers(0, 3)), *[dim if dim > 0 else data.draw(SIZES) for dim in dims]]
+        shape = [
+            data.draw(st.integers(0, 3)),
+            *[dim if dim > 0 else data.draw(SIZES) for dim in dims],
+        ]
     size = data.draw(st.sampled_from([max(prod(shape) * 4, 0), 4, 0]))
     batched = data.draw(st.booleans())
     found, wanted = tensor(tuple(shape), size), rule(dims, batched=batched)
@@ -43,7 +54,9 @@ def test_a_tensor_fits_exactly_if_it_has_no_error(dims, shape, data):
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for kind in DATATYPES.values() if kind.name != "BYTES"], ids=lambda kind: kind.name
+    "kind",
+    [kind for kind in DATATYPES.values() if kind.name != "BYTES"],
+    ids=lambda kind: kind.name,
 )
 def test_every_fixed_size_type_is_measured(kind):
     wanted = rule([3], kind.config_name)
@@ -83,8 +96,20 @@ NOTE = (
             f"unexpected shape for input 'x' for model 'm'. Expected [-1,3], got [3]. {NOTE}",
             True,
         ),
-        ([16], False, tensor((15,)), "unexpected shape for input 'x' for model 'm'. Expected [16], got [15]. ", True),
-        ([16], False, tensor(()), "unexpected shape for input 'x' for model 'm'. Expected [16], got []. ", True),
+        (
+            [16],
+            False,
+            tensor((15,)),
+            "unexpected shape for input 'x' for model 'm'. Expected [16], got [15]. ",
+            True,
+        ),
+        (
+            [16],
+            False,
+            tensor(()),
+            "unexpected shape for input 'x' for model 'm'. Expected [16], got []. ",
+            True,
+        ),
         (
             [16],
             False,
@@ -106,7 +131,13 @@ NOTE = (
             "input byte size mismatch for input 'x' for model 'm'. Expected 32, got 31",
             True,
         ),
-        ([-1, 4], False, tensor((-2, 4), 16), "tensor 'x' contains an invalid dimension [-2,4]", False),
+        (
+            [-1, 4],
+            False,
+            tensor((-2, 4), 16),
+            "tensor 'x' contains an invalid dimension [-2,4]",
+            False,
+        ),
         (
             [-1, 4],
             False,
@@ -116,7 +147,9 @@ NOTE = (
         ),
     ],
 )
-def test_a_tensor_that_does_not_fit_is_refused_in_tritons_words(dims, batched, found, text, with_id):
+def test_a_tensor_that_does_not_fit_is_refused_in_tritons_words(
+    dims, batched, found, text, with_id
+):
     wanted = rule(dims, batched=batched)
     assert not wanted.fits(found)
     assert wanted.find_error(found) == (text, with_id)

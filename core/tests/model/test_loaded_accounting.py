@@ -23,7 +23,15 @@ from tritonpy.api.options import NoOptions
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.config.server.sections import LatencySettings
-from tritonpy.errors import Cancelled, Internal, InvalidArgument, QueueFull, QueueTimeout, TritonError, Unavailable
+from tritonpy.errors import (
+    Cancelled,
+    Internal,
+    InvalidArgument,
+    QueueFull,
+    QueueTimeout,
+    TritonError,
+    Unavailable,
+)
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.runners.slot import Slot
@@ -83,11 +91,19 @@ class Requests(RuleBasedStateMachine):
     def load(self, decoupled: bool, measured: bool) -> None:
         self.measured = measured
         config = model_config(CONFIG.format(str(decoupled).lower()))
-        log = logging.LoggerAdapter(logging.getLogger("tritonpy.backend"), {"model": "m", "version": 1})
-        context = ModelContext("m", 1, config, Path(), Path(), {}, {}, NoOptions(), self.engine, log)
+        log = logging.LoggerAdapter(
+            logging.getLogger("tritonpy.backend"), {"model": "m", "version": 1}
+        )
+        context = ModelContext(
+            "m", 1, config, Path(), Path(), {}, {}, NoOptions(), self.engine, log
+        )
         latencies = LatencySettings(histograms=measured, summaries=measured)
-        self.model = LoadedModel(context, RequestCheck(config, "m"), {}, self.timer, (), latencies=latencies)
-        self.scheduler = Bounded(SchedulerContext("m", 1, config, self.engine, no_policy, self.model.dispatcher.wake))
+        self.model = LoadedModel(
+            context, RequestCheck(config, "m"), {}, self.timer, (), latencies=latencies
+        )
+        self.scheduler = Bounded(
+            SchedulerContext("m", 1, config, self.engine, no_policy, self.model.dispatcher.wake)
+        )
         self.model.attach(self.scheduler)
         self.slot = Slot(InstanceContext("m_0", "GPU", 0, 0))
 
@@ -184,7 +200,10 @@ class Requests(RuleBasedStateMachine):
         statistics, gauges = self.model.statistics(), self.model.gauges()
         times = statistics.inference_stats
         responses = [
-            response for request in self.ended for response in self.recorder.responses(request) if response.final
+            response
+            for request in self.ended
+            for response in self.recorder.responses(request)
+            if response.final
         ]
         assert times.success.count + times.fail.count == len(self.ended) == len(responses)
         assert (
@@ -197,7 +216,9 @@ class Requests(RuleBasedStateMachine):
         assert statistics.inference_count == times.success.count
         for part in (times.queue, times.compute_input, times.compute_infer, times.compute_output):
             assert part.count == times.success.count
-        assert statistics.execution_count == sum(batch.compute_infer.count for batch in statistics.batch_stats)
+        assert statistics.execution_count == sum(
+            batch.compute_infer.count for batch in statistics.batch_stats
+        )
 
     @precondition(lambda self: self.measured)
     @invariant()
@@ -210,13 +231,17 @@ class Requests(RuleBasedStateMachine):
             lambda each: each.inference_stats.queue,
             lambda each: each.inference_stats.fail,
         ):
-            assert (sum(read(part).count for part in parts), sum(read(part).ns for part in parts)) == (
+            assert (
+                sum(read(part).count for part in parts),
+                sum(read(part).ns for part in parts),
+            ) == (
                 read(whole).count,
                 read(whole).ns,
             )
         assert sum(part.execution_count for part in parts) == whole.execution_count
         assert {
-            reason: sum(share.failures[reason] for share in gauges.shares) for reason in gauges.failures
+            reason: sum(share.failures[reason] for share in gauges.shares)
+            for reason in gauges.failures
         } == gauges.failures
 
     @precondition(lambda self: self.measured)
@@ -225,7 +250,9 @@ class Requests(RuleBasedStateMachine):
         gauges, success = self.model.gauges(), self.model.statistics().inference_stats.success.count
         requests = [*self.waiting, *self.running, *self.ended]
         responded = [
-            request for request in requests if any(not response.empty for response in self.recorder.responses(request))
+            request
+            for request in requests
+            if any(not response.empty for response in self.recorder.responses(request))
         ]
         assert gauges.first_response is not None
         assert gauges.first_response.count == len(responded)
@@ -254,4 +281,6 @@ class Requests(RuleBasedStateMachine):
 
 
 def test_counters_are_consistent_for_any_outcome_of_requests() -> None:
-    run_state_machine_as_test(Requests, settings=settings(max_examples=30, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(
+        Requests, settings=settings(max_examples=30, stateful_step_count=30, deadline=None)
+    )

@@ -15,7 +15,9 @@ def test_the_runner_is_notified_of_a_cancelled_running_request(
     model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder, gate, cancelled = RecordingSink(), Gate(), list[InferRequest]()
-    monkeypatch.setattr(LocalRunner, "cancelled", lambda _runner, request: cancelled.append(request))
+    monkeypatch.setattr(
+        LocalRunner, "cancelled", lambda _runner, request: cancelled.append(request)
+    )
     with one_model(model_repository, gated(gate)) as server:
         running, waiting = (ask(server.engine, recorder, "m", [[number]]) for number in (1, 2))
         gate.wait_for(1)

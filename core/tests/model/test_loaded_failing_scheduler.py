@@ -68,7 +68,10 @@ def test_a_response_is_sent_although_the_scheduler_fails(
     recorder, gate = RecordingSink(), Gate()
     scheduler = raising(method)
     with one_model(
-        model_repository, gated(gate), scheduler=scheduler, config=config_of("toy", batch=4, instances=2, more=DYNAMIC)
+        model_repository,
+        gated(gate),
+        scheduler=scheduler,
+        config=config_of("toy", batch=4, instances=2, more=DYNAMIC),
     ) as server:
         request = ask(server.engine, recorder, "m", [[1]])
         gate.wait_for(1)

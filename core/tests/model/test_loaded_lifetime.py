@@ -14,7 +14,15 @@ import pytest
 
 from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.one_model import DYNAMIC, EXPLICIT, one_model
-from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, request_of, serving, toy_plugins
+from core.tests.toys.serving import (
+    ToyPlugin,
+    ask,
+    config_of,
+    numbers,
+    request_of,
+    serving,
+    toy_plugins,
+)
 from tritonpy.errors import NotFound, Unavailable
 from tritonpy.plugins import install_command
 from tritonpy.types import CallbackSink, InferRequest, Tensor
@@ -22,7 +30,9 @@ from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
 
 
-def test_reloading_and_unloading_under_load_loses_no_request(model_repository: ModelRepository) -> None:
+def test_reloading_and_unloading_under_load_loses_no_request(
+    model_repository: ModelRepository,
+) -> None:
     recorder = RecordingSink()
     config = config_of("toy", batch=4, instances=2, more=DYNAMIC)
     with one_model(model_repository, Doubler, config=config, control=EXPLICIT) as server:
@@ -61,12 +71,16 @@ def test_reloading_and_unloading_under_load_loses_no_request(model_repository: M
     recorder.check(*sent)
 
 
-def test_the_old_version_finishes_its_requests_while_the_new_one_serves(model_repository: ModelRepository) -> None:
+def test_the_old_version_finishes_its_requests_while_the_new_one_serves(
+    model_repository: ModelRepository,
+) -> None:
     recorder, gate = RecordingSink(), Gate()
     with one_model(model_repository, gated(gate), control=EXPLICIT) as server:
         old = [ask(server.engine, recorder, "m", [[number]]) for number in range(3)]
         gate.wait_for(1)
-        model_repository.add("m", config_of("toy", batch=4, more=f'{DYNAMIC} metric_tags {{ key: "a" value: "b" }}'))
+        model_repository.add(
+            "m", config_of("toy", batch=4, more=f'{DYNAMIC} metric_tags {{ key: "a" value: "b" }}')
+        )
         server.engine.load_model("m")
         new = ask(server.engine, recorder, "m", [[9]])
         gate.wait_for(2)
@@ -91,7 +105,9 @@ def test_waiting_requests_are_failed_at_the_exit_timeout(model_repository: Model
     recorder.check(running, waiting)
 
 
-def test_requests_cause_no_hook_calls(model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_cause_no_hook_calls(
+    model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recorder, calls = RecordingSink(), []
     call = pluggy.HookCaller.__call__
 
@@ -130,7 +146,11 @@ def test_buffers_of_a_completed_request_are_freed_without_a_garbage_collection(
             gc.enable()
 
 
-def test_a_sequence_model_without_its_plugin_gives_an_install_command(model_repository: ModelRepository) -> None:
+def test_a_sequence_model_without_its_plugin_gives_an_install_command(
+    model_repository: ModelRepository,
+) -> None:
     model_repository.add("m", config_of("toy", batch=4, more="sequence_batching {}"))
-    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Doubler})), exit_on_error=False) as server:
+    with serving(
+        model_repository, toy_plugins(ToyPlugin({"toy": Doubler})), exit_on_error=False
+    ) as server:
         assert install_command("tritonpy-batching-sequence") in server.failures["m"].message

@@ -8,7 +8,15 @@ import pytest
 
 from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.one_model import DYNAMIC, one_model
-from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, request_of, serving, toy_plugins
+from core.tests.toys.serving import (
+    ToyPlugin,
+    ask,
+    config_of,
+    numbers,
+    request_of,
+    serving,
+    toy_plugins,
+)
 from tritonpy.api.backend import Backend
 from tritonpy.api.engine import Duration
 from tritonpy.api.observer import Observer
@@ -39,7 +47,9 @@ class RespondsTwice(Doubler):
         super().execute(batch)
 
 
-def test_responses_after_the_final_one_are_dropped_and_counted(model_repository: ModelRepository) -> None:
+def test_responses_after_the_final_one_are_dropped_and_counted(
+    model_repository: ModelRepository,
+) -> None:
     recorder = RecordingSink()
     with one_model(model_repository, RespondsTwice) as server:
         requests = [ask(server.engine, recorder, "m", [[number]]) for number in range(3)]
@@ -102,12 +112,19 @@ def test_a_backend_that_raises_fails_only_its_own_batch(model_repository: ModelR
 
 class Picky(Doubler):
     def execute(self, batch: Batch) -> None:
-        raise InvalidArgument("the model does not like this") if batch.requests[0].id else KeyboardInterrupt
+        raise (
+            InvalidArgument("the model does not like this")
+            if batch.requests[0].id
+            else KeyboardInterrupt
+        )
 
 
 @pytest.mark.parametrize(
     ("name", "code", "text"),
-    [("x", Code.INVALID_ARG, "the model does not like this"), ("", Code.INTERNAL, "KeyboardInterrupt")],
+    [
+        ("x", Code.INVALID_ARG, "the model does not like this"),
+        ("", Code.INTERNAL, "KeyboardInterrupt"),
+    ],
 )
 def test_a_backends_exception_keeps_its_code(
     model_repository: ModelRepository, name: str, code: Code, text: str
@@ -119,10 +136,14 @@ def test_a_backends_exception_keeps_its_code(
     assert (response.error.code, response.error.message) == (code, text)
 
 
-def test_a_waiting_request_is_cancelled_and_a_running_one_is_flagged(model_repository: ModelRepository) -> None:
+def test_a_waiting_request_is_cancelled_and_a_running_one_is_flagged(
+    model_repository: ModelRepository,
+) -> None:
     recorder, gate = RecordingSink(), Gate()
     with one_model(model_repository, gated(gate)) as server:
-        running, waiting, other = (ask(server.engine, recorder, "m", [[number]]) for number in (1, 2, 3))
+        running, waiting, other = (
+            ask(server.engine, recorder, "m", [[number]]) for number in (1, 2, 3)
+        )
         gate.wait_for(1)
         running.cancel()
         waiting.cancel()
@@ -170,7 +191,9 @@ class Full(DirectScheduler):
         super().enqueue(request)
 
 
-def test_a_rejected_request_belongs_to_its_caller_and_is_not_counted(model_repository: ModelRepository) -> None:
+def test_a_rejected_request_belongs_to_its_caller_and_is_not_counted(
+    model_repository: ModelRepository,
+) -> None:
     recorder, gate = RecordingSink(), Gate()
     with one_model(model_repository, gated(gate), scheduler=Full) as server:
         taken = [ask(server.engine, recorder, "m", [[1]])]
@@ -223,7 +246,9 @@ class RespondsToOthers(DirectScheduler):
 
 
 @pytest.mark.parametrize("method", ["enqueue", "ready", "take", "released"])
-def test_a_scheduler_may_respond_from_any_method(model_repository: ModelRepository, method: str) -> None:
+def test_a_scheduler_may_respond_from_any_method(
+    model_repository: ModelRepository, method: str
+) -> None:
     recorder = RecordingSink()
     with one_model(model_repository, Doubler, scheduler=RespondsToOthers) as server:
         request = ask(server.engine, recorder, "m", [[1]], id=method)
@@ -234,7 +259,9 @@ def test_a_scheduler_may_respond_from_any_method(model_repository: ModelReposito
         assert server.engine.gauges()["m", "1"].pending == 0
 
 
-def test_a_response_sent_while_rejecting_another_request_is_sent_immediately(model_repository: ModelRepository) -> None:
+def test_a_response_sent_while_rejecting_another_request_is_sent_immediately(
+    model_repository: ModelRepository,
+) -> None:
     recorder = RecordingSink()
     with one_model(model_repository, Doubler, scheduler=RespondsToOthers) as server:
         request = ask(server.engine, recorder, "m", [[1]], id="enqueue")
@@ -244,9 +271,13 @@ def test_a_response_sent_while_rejecting_another_request_is_sent_immediately(mod
     assert str(response.error) == "answered from enqueue"
 
 
-def test_responses_keep_the_order_of_arrival_with_several_instances(model_repository: ModelRepository) -> None:
+def test_responses_keep_the_order_of_arrival_with_several_instances(
+    model_repository: ModelRepository,
+) -> None:
     recorder, gate = RecordingSink(), Gate()
-    config = config_of("toy", batch=4, instances=2, more="dynamic_batching { preserve_ordering: true }")
+    config = config_of(
+        "toy", batch=4, instances=2, more="dynamic_batching { preserve_ordering: true }"
+    )
     with one_model(model_repository, gated(gate), config=config) as server:
         requests = [ask(server.engine, recorder, "m", [[number]]) for number in range(20)]
         gate.wait_for(2)
@@ -273,7 +304,9 @@ def test_preserve_ordering_with_any_order_of_completion(
             if len(self.batches) == 3:
                 held.wait(10)
 
-    config = config_of("toy", batch=4, instances=3, more="dynamic_batching { preserve_ordering: true }")
+    config = config_of(
+        "toy", batch=4, instances=3, more="dynamic_batching { preserve_ordering: true }"
+    )
     with one_model(model_repository, Held, config=config) as server:
         requests = [ask(server.engine, recorder, "m", [[number]]) for number in range(3)]
         held.wait(10)
@@ -292,7 +325,9 @@ class Classes(Backend):
 
 def test_classes_are_sent_instead_of_data_if_requested(model_repository: ModelRepository) -> None:
     recorder = RecordingSink()
-    config = config_of("toy", batch=4, dims=3).replace('name: "OUT"', 'name: "OUT" label_filename: "labels.txt"')
+    config = config_of("toy", batch=4, dims=3).replace(
+        'name: "OUT"', 'name: "OUT" label_filename: "labels.txt"'
+    )
     model_repository.add("m", config, files={"labels.txt": "cat\ndog\n"})
     with one_model(model_repository, Classes, config=config) as server:
         plain = ask(server.engine, recorder, "m", [[3, 1, 2]])
@@ -327,15 +362,21 @@ def test_failing_observers_do_not_affect_responses(
 
     model_repository.add("m", config_of("toy"))
     recorder = RecordingSink()
-    with serving(model_repository, toy_plugins(Watching({"toy": Doubler})), observers={"watcher": {}}) as server:
-        requests = [ask(server.engine, recorder, "m", [number], id=str(number)) for number in (1, 13)]
+    with serving(
+        model_repository, toy_plugins(Watching({"toy": Doubler})), observers={"watcher": {}}
+    ) as server:
+        requests = [
+            ask(server.engine, recorder, "m", [number], id=str(number)) for number in (1, 13)
+        ]
         recorder.wait(*requests)
     assert Watcher.seen == [("1", True), ("13", False)]
     assert "observer Watcher failed" in caplog.text
     recorder.check(*requests)
 
 
-def test_invalid_large_strings_are_rejected_off_the_callers_thread(model_repository: ModelRepository) -> None:
+def test_invalid_large_strings_are_rejected_off_the_callers_thread(
+    model_repository: ModelRepository,
+) -> None:
     recorder = RecordingSink()
     config = config_of("toy", batch=4, datatype="TYPE_STRING", dims=-1, more=DYNAMIC)
     with one_model(model_repository, Classes, config=config, scheduler=TakesAll) as server:

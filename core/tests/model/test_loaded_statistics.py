@@ -21,24 +21,37 @@ model_metrics {{ metric_control {{
 BOTH = {"histograms": True, "summaries": True, "quantiles": "0.5:0.1"}
 
 
-def test_responses_of_a_decoupled_model_are_counted_by_index(model_repository: ModelRepository) -> None:
-    model_repository.add("many", config_of("repeat", more="model_transaction_policy { decoupled: true }"))
+def test_responses_of_a_decoupled_model_are_counted_by_index(
+    model_repository: ModelRepository,
+) -> None:
+    model_repository.add(
+        "many", config_of("repeat", more="model_transaction_policy { decoupled: true }")
+    )
     recorder = RecordingSink()
     with serving(model_repository, toy_plugins(ToyPlugin({"repeat": Repeat}))) as server:
-        recorder.wait(*[ask(server.engine, recorder, "many", [count], accepts_decoupled=True) for count in (2, 0, 1)])
+        recorder.wait(
+            *[
+                ask(server.engine, recorder, "many", [count], accepts_decoupled=True)
+                for count in (2, 0, 1)
+            ]
+        )
         (statistics,) = server.engine.statistics("many")
     by_index = statistics.response_stats
     assert {index: (each.success.count, each.empty_response.count) for index, each in by_index.items()} == {
         "0": (2, 1), "1": (1, 1), "2": (0, 1),
     }  # fmt: skip
-    assert [(each.compute_infer.count, each.compute_output.count) for each in by_index.values()] == [
+    assert [
+        (each.compute_infer.count, each.compute_output.count) for each in by_index.values()
+    ] == [
         (3, 2),
         (2, 1),
         (1, 0),
     ]
     assert (
         by_index["0"].success.ns
-        == by_index["0"].compute_infer.ns + by_index["0"].compute_output.ns - by_index["0"].empty_response.ns
+        == by_index["0"].compute_infer.ns
+        + by_index["0"].compute_output.ns
+        - by_index["0"].empty_response.ns
     )
 
 
@@ -52,13 +65,17 @@ def test_other_models_have_no_response_statistics(model_repository: ModelReposit
 
 def test_distributions_are_measured_if_configured(model_repository: ModelRepository) -> None:
     recorder = RecordingSink()
-    with one_model(model_repository, Doubler, more=BUCKETS.format("1, 250000.5"), latencies=BOTH) as server:
+    with one_model(
+        model_repository, Doubler, more=BUCKETS.format("1, 250000.5"), latencies=BOTH
+    ) as server:
         recorder.wait(*[ask(server.engine, recorder, "m", [[number]]) for number in range(3)])
         gauges = server.engine.gauges()["m", "1"]
     assert gauges.first_response is not None
     assert (gauges.first_response.bounds, gauges.first_response.counts[1]) == ([1, 250000.5], 3)
     assert {summary.count for summary in gauges.summaries.values()} == {3}
-    assert all(value is not None for summary in gauges.summaries.values() for _, value in summary.quantiles)
+    assert all(
+        value is not None for summary in gauges.summaries.values() for _, value in summary.quantiles
+    )
 
 
 def test_buckets_that_do_not_ascend_fail_the_load(

@@ -20,7 +20,15 @@ from core.tests.toys.caches import (
 from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.ensemble import EnsembleScheduler
 from core.tests.toys.rescheduling import ReschedulingScheduler
-from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, request_of, serving, toy_plugins
+from core.tests.toys.serving import (
+    ToyPlugin,
+    ask,
+    config_of,
+    numbers,
+    request_of,
+    serving,
+    toy_plugins,
+)
 from tritonpy.api.backend import Array, Backend
 from tritonpy.api.engine import Duration
 from tritonpy.clock import now_ns
@@ -49,7 +57,13 @@ def test_hits_and_misses_add_up_in_the_statistics(model_repository: ModelReposit
             infer(server, [[value]])
         (statistics,) = server.engine.statistics("m")
         times = statistics.inference_stats
-    assert counts_of(times) == {"success": 5, "queue": 5, "cache_hit": 2, "cache_miss": 3, "compute_infer": 3}
+    assert counts_of(times) == {
+        "success": 5,
+        "queue": 5,
+        "cache_hit": 2,
+        "cache_miss": 3,
+        "compute_infer": 3,
+    }
     assert statistics.inference_count == 3
     assert times.cache_hit.ns > 0
     assert 0 < times.cache_hit.ns + times.cache_miss.ns < times.success.ns
@@ -63,7 +77,9 @@ def counts_of(times: Any) -> dict[str, int]:
 def test_a_model_that_does_not_ask_for_it_is_not_cached(model_repository: ModelRepository) -> None:
     model_repository.add("m", config_of("toy", batch=4))
     with serving(
-        model_repository, toy_plugins(ToyPlugin({"toy": Doubler}), CachePlugin(MemoryCache)), cache={"toy": {}}
+        model_repository,
+        toy_plugins(ToyPlugin({"toy": Doubler}), CachePlugin(MemoryCache)),
+        cache={"toy": {}},
     ) as server:
         infer(server, [[1]])
         infer(server, [[1]])
@@ -71,7 +87,9 @@ def test_a_model_that_does_not_ask_for_it_is_not_cached(model_repository: ModelR
         assert not server.engine.gauges()["m", "1"].cached
 
 
-def test_a_server_without_a_cache_serves_a_model_that_asks_for_one(model_repository: ModelRepository) -> None:
+def test_a_server_without_a_cache_serves_a_model_that_asks_for_one(
+    model_repository: ModelRepository,
+) -> None:
     model_repository.add("m", config_of("toy", batch=4, more="response_cache { enable: true }"))
     with serving(model_repository, toy_plugins(ToyPlugin({"toy": Doubler}))) as server:
         assert numbers(infer(server, [[4]])[1]) == [[8]]
@@ -109,7 +127,9 @@ def test_everything_that_may_affect_the_response_is_part_of_the_key(
         assert CountingDoubler.computed == 2
 
 
-def test_fields_that_do_not_affect_the_response_are_not_part_of_the_key(model_repository: ModelRepository) -> None:
+def test_fields_that_do_not_affect_the_response_are_not_part_of_the_key(
+    model_repository: ModelRepository,
+) -> None:
     with cached(model_repository, MemoryCache) as server:
         infer(server, [[1]], id="a", timeout_us=5_000_000)
         infer(server, [[1]], id="b", priority=0, deadline_ns=now_ns() + 10**12)
@@ -170,7 +190,10 @@ class WithParameters(Doubler):
         data = np.zeros((1, 1), np.int32)
         parameters = {"note": "é", "count": 3, "sure": True}
         batch.respond(
-            [InferResponse([Tensor("OUT", "INT32", (1, 1), data)], parameters=parameters) for _ in batch.requests]
+            [
+                InferResponse([Tensor("OUT", "INT32", (1, 1), data)], parameters=parameters)
+                for _ in batch.requests
+            ]
         )
 
 
@@ -178,7 +201,11 @@ def test_parameters_of_a_response_are_restored(model_repository: ModelRepository
     with cached(model_repository, MemoryCache, WithParameters) as server:
         responses = [infer(server, [[1]])[1][0] for _ in range(2)]
         assert server.engine.statistics("m")[0].inference_stats.cache_hit.count == 1
-    assert responses[0].parameters == responses[1].parameters == {"note": "é", "count": 3, "sure": True}
+    assert (
+        responses[0].parameters
+        == responses[1].parameters
+        == {"note": "é", "count": 3, "sure": True}
+    )
     assert [each.name for each in responses[1].outputs] == ["OUT"]
 
 
@@ -195,11 +222,16 @@ def test_two_equal_requests_at_the_same_time_both_run(model_repository: ModelRep
 ORDERED = "dynamic_batching { preserve_ordering: true }"
 
 
-def test_a_hit_waits_for_earlier_responses_if_the_order_is_preserved(model_repository: ModelRepository) -> None:
+def test_a_hit_waits_for_earlier_responses_if_the_order_is_preserved(
+    model_repository: ModelRepository,
+) -> None:
     gate, recorder = Gate(), RecordingSink()
     config = config_of("toy", batch=4, more=f"{ORDERED} response_cache {{ enable: true }}")
     model_repository.add("m", config)
-    toys = toy_plugins(ToyPlugin({"toy": gated(gate)}, {"dynamic": ReschedulingScheduler}), CachePlugin(MemoryCache))
+    toys = toy_plugins(
+        ToyPlugin({"toy": gated(gate)}, {"dynamic": ReschedulingScheduler}),
+        CachePlugin(MemoryCache),
+    )
     with serving(model_repository, toys, cache={"toy": {}}) as server:
         gate.open(1)
         recorder.wait(ask(server.engine, recorder, "m", [[1]]))
@@ -227,7 +259,10 @@ def test_a_hit_of_an_ensemble_skips_its_members(model_repository: ModelRepositor
     model_repository.add("double", config_of("toy", batch=64, dims=-1))
     model_repository.add("m", ENSEMBLE)
     CountingDoubler.computed = 0
-    toys = toy_plugins(ToyPlugin({"toy": CountingDoubler}, {"ensemble": EnsembleScheduler}), CachePlugin(MemoryCache))
+    toys = toy_plugins(
+        ToyPlugin({"toy": CountingDoubler}, {"ensemble": EnsembleScheduler}),
+        CachePlugin(MemoryCache),
+    )
     with serving(model_repository, toys, cache={"toy": {}}) as server:
         for _ in range(3):
             assert numbers(infer(server, [[5]])[1]) == [[10]]
@@ -239,13 +274,21 @@ def test_a_hit_of_an_ensemble_skips_its_members(model_repository: ModelRepositor
 def test_an_ensemble_that_its_member_makes_decoupled_is_refused(
     model_repository: ModelRepository, caplog: pytest.LogCaptureFixture
 ) -> None:
-    member = config_of("toy", batch=64, dims=-1, more="model_transaction_policy { decoupled: true }")
+    member = config_of(
+        "toy", batch=64, dims=-1, more="model_transaction_policy { decoupled: true }"
+    )
     model_repository.add("double", member)
     model_repository.add("m", ENSEMBLE)
-    toys = toy_plugins(ToyPlugin({"toy": CountingDoubler}, {"ensemble": EnsembleScheduler}), CachePlugin(MemoryCache))
+    toys = toy_plugins(
+        ToyPlugin({"toy": CountingDoubler}, {"ensemble": EnsembleScheduler}),
+        CachePlugin(MemoryCache),
+    )
     with pytest.raises(StartupError), serving(model_repository, toys, cache={"toy": {}}):
         pass
-    assert "Response Cache does not currently support model m with 'decoupled' transaction policy" in caplog.text
+    assert (
+        "Response Cache does not currently support model m with 'decoupled' transaction policy"
+        in caplog.text
+    )
 
 
 class Mixed(Backend):
@@ -253,7 +296,10 @@ class Mixed(Backend):
 
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         other = inputs.get("OTHER")
-        return {"OUT": inputs["IN"] * 3 + (0 if other is None else other.sum(1, keepdims=True, dtype=np.int32))}
+        return {
+            "OUT": inputs["IN"] * 3
+            + (0 if other is None else other.sum(1, keepdims=True, dtype=np.int32))
+        }
 
 
 MIXED = """
@@ -287,14 +333,18 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Any:
     repository.add("plain", MIXED)
     repository.add("cached", MIXED + "response_cache { enable: true }")
     with serving(
-        repository, toy_plugins(ToyPlugin({"toy": Mixed}), CachePlugin(MemoryCache)), cache={"toy": {}}
+        repository,
+        toy_plugins(ToyPlugin({"toy": Mixed}), CachePlugin(MemoryCache)),
+        cache={"toy": {}},
     ) as server:
         yield server
 
 
 @given(st.lists(QUESTIONS, min_size=1, max_size=30))
 @settings(max_examples=60)
-def test_a_cached_model_responds_like_one_without_a_cache(both: Server, questions: Sequence[tuple[Any, Any]]) -> None:
+def test_a_cached_model_responds_like_one_without_a_cache(
+    both: Server, questions: Sequence[tuple[Any, Any]]
+) -> None:
     for question in questions:
         recorder = RecordingSink()
         pair = [mixed_request(recorder, model, question) for model in ("plain", "cached")]

@@ -59,7 +59,9 @@ def test_after_the_deadline_the_request_is_computed(model_repository: ModelRepos
     assert CountingDoubler.computed == 1
 
 
-def test_a_request_cancelled_during_its_lookup_is_not_computed(model_repository: ModelRepository) -> None:
+def test_a_request_cancelled_during_its_lookup_is_not_computed(
+    model_repository: ModelRepository,
+) -> None:
     recorder = RecordingSink()
     with cached(model_repository, SlowCache) as server:
         SlowCache.made.gate.clear()
@@ -72,7 +74,9 @@ def test_a_request_cancelled_during_its_lookup_is_not_computed(model_repository:
         recorder.check(request)
 
 
-def test_a_deadline_of_the_request_applies_during_a_lookup(model_repository: ModelRepository) -> None:
+def test_a_deadline_of_the_request_applies_during_a_lookup(
+    model_repository: ModelRepository,
+) -> None:
     recorder = RecordingSink()
     with cached(model_repository, SlowCache) as server:
         SlowCache.made.gate.clear()
@@ -91,7 +95,9 @@ def test_a_reload_loses_no_request_during_its_lookup(model_repository: ModelRepo
         requests = [ask(server.engine, recorder, "m", [[number]]) for number in range(8)]
         server.engine.load_model("m")
         distant.gate.set()
-        assert [numbers(each) for each in recorder.wait(*requests)] == [[[2 * number]] for number in range(8)]
+        assert [numbers(each) for each in recorder.wait(*requests)] == [
+            [[2 * number]] for number in range(8)
+        ]
         recorder.check(*requests)
 
 
@@ -105,12 +111,16 @@ def test_an_unloaded_model_waits_for_its_lookups(model_repository: ModelReposito
         assert numbers(recorder.wait(request)[0]) == [[2]]
 
 
-def test_a_rejection_by_the_scheduler_after_a_lookup_is_the_response(model_repository: ModelRepository) -> None:
+def test_a_rejection_by_the_scheduler_after_a_lookup_is_the_response(
+    model_repository: ModelRepository,
+) -> None:
     class Full(ReschedulingScheduler):
         def enqueue(self, request: InferRequest) -> None:
             raise Unavailable("Exceeds maximum queue size")
 
-    model_repository.add("m", config_of("toy", batch=4, more="dynamic_batching {} response_cache { enable: true }"))
+    model_repository.add(
+        "m", config_of("toy", batch=4, more="dynamic_batching {} response_cache { enable: true }")
+    )
     toys = toy_plugins(ToyPlugin({"toy": Doubler}, {"dynamic": Full}), CachePlugin(SlowCache))
     with serving(model_repository, toys, cache={"toy": {}}) as server:
         _, (response,) = infer(server, [[1]])
@@ -118,19 +128,25 @@ def test_a_rejection_by_the_scheduler_after_a_lookup_is_the_response(model_repos
         assert server.engine.statistics("m")[0].inference_stats.fail.count == 1
 
 
-def test_a_scheduler_failure_after_a_lookup_has_an_error_id(model_repository: ModelRepository) -> None:
+def test_a_scheduler_failure_after_a_lookup_has_an_error_id(
+    model_repository: ModelRepository,
+) -> None:
     class Bad(ReschedulingScheduler):
         def enqueue(self, request: InferRequest) -> None:
             raise KeyError("oops")
 
-    model_repository.add("m", config_of("toy", batch=4, more="dynamic_batching {} response_cache { enable: true }"))
+    model_repository.add(
+        "m", config_of("toy", batch=4, more="dynamic_batching {} response_cache { enable: true }")
+    )
     toys = toy_plugins(ToyPlugin({"toy": Doubler}, {"dynamic": Bad}), CachePlugin(MemoryCache))
     with serving(model_repository, toys, cache={"toy": {}}) as server:
         _, (response,) = infer(server, [[1]])
         assert "error id" in str(response.error)
 
 
-def test_a_broken_cache_fails_no_inference(model_repository: ModelRepository, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_cache_fails_no_inference(
+    model_repository: ModelRepository, caplog: pytest.LogCaptureFixture
+) -> None:
     with cached(model_repository, Broken) as server:
         for value in range(20, 40):
             assert numbers(infer(server, [[value]])[1]) == [[2 * value]]
@@ -212,4 +228,6 @@ def test_requests_during_a_reload_are_looked_up_again(
         finally:
             stop.set()
             worker.join()
-        assert [numbers(each) for each in recorder.wait(*sent)] == [[[2 * (index % 7)]] for index in range(len(sent))]
+        assert [numbers(each) for each in recorder.wait(*sent)] == [
+            [[2 * (index % 7)]] for index in range(len(sent))
+        ]

@@ -23,7 +23,9 @@ class RecordingObserver(Observer):
         self.seen.append((request, now_ns))
 
 
-def test_an_observer_that_fails_hides_nothing_from_the_next(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_observer_that_fails_hides_nothing_from_the_next(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     observers = [RecordingObserver(True), RecordingObserver(False)]
     notify_observers(observers, [(REQUEST, InferResponse(())), (REQUEST, InferResponse(()))], 5)
     assert observers[1].seen == [(REQUEST, 5), (REQUEST, 5)]
@@ -41,7 +43,9 @@ class Policy:
         self.learned.append((size, ns))
 
 
-def test_a_policy_that_fails_to_learn_keeps_the_next_from_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_policy_that_fails_to_learn_keeps_the_next_from_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     policies: Any = [Policy(True), Policy(False)]
     notify_policies(policies, Batch([REQUEST], start_ns=3), 10)
     assert policies[1].learned == [(1, 7)]

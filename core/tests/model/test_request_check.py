@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from tritonpy.errors import InvalidArgument
 from tritonpy.model.request_check import MAX_INLINE_STRING_BYTES, RequestCheck
-from tritonpy.types import CallbackSink, InferRequest, OutputSpec, SequenceInfo, Tensor, encode_strings
+from tritonpy.types import (
+    CallbackSink,
+    InferRequest,
+    OutputSpec,
+    SequenceInfo,
+    Tensor,
+    encode_strings,
+)
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 SINK = CallbackSink(lambda *_: None)
@@ -17,7 +24,10 @@ BATCH = (
     'max_batch_size: 4 input [{ name: "A" data_type: TYPE_INT32 dims: 3 }, { name: "B" data_type: TYPE_INT32 dims: 3 }]'
     + OUT
 )
-FIXED = 'input [{ name: "A" data_type: TYPE_INT32 dims: 16 }, { name: "B" data_type: TYPE_INT32 dims: [-1, 4] }]' + OUT
+FIXED = (
+    'input [{ name: "A" data_type: TYPE_INT32 dims: 16 }, { name: "B" data_type: TYPE_INT32 dims: [-1, 4] }]'
+    + OUT
+)
 TEXT = 'max_batch_size: 4 input { name: "S" data_type: TYPE_STRING dims: -1 }' + OUT
 
 
@@ -59,7 +69,9 @@ def test_a_model_without_inputs_takes_none():
     checked = request()
     check_of("max_batch_size: 4").check(checked)
     assert checked.batch_size == 1
-    assert refusal("max_batch_size: 4", tensor("X", (1,))).startswith(UNKNOWN + "expected 0 inputs but got 1 inputs")
+    assert refusal("max_batch_size: 4", tensor("X", (1,))).startswith(
+        UNKNOWN + "expected 0 inputs but got 1 inputs"
+    )
 
 
 A, B = tensor("A", (16,)), tensor("B", (1, 4))
@@ -74,13 +86,15 @@ REFUSALS = [
     (
         FIXED,
         [],
-        UNKNOWN + "expected 2 inputs but got 0 inputs for model 'm'. Got input(s) [], but missing required input(s) "
+        UNKNOWN
+        + "expected 2 inputs but got 0 inputs for model 'm'. Got input(s) [], but missing required input(s) "
         "['A','B']. Please provide all required input(s).",
     ),
     (
         FIXED,
         [A, B, tensor("X", (1,))],
-        UNKNOWN + "expected 2 inputs but got 3 inputs for model 'm'. Got input(s) ['A','B','X'], but missing required "
+        UNKNOWN
+        + "expected 2 inputs but got 3 inputs for model 'm'. Got input(s) ['A','B','X'], but missing required "
         "input(s) ]. Please provide all required input(s).",
     ),
     (FIXED, [A, tensor("X", (1,))], "unexpected inference input 'X' for model 'm'"),
@@ -92,7 +106,8 @@ REFUSALS = [
     (
         FIXED,
         [A, tensor("B", (-1, 4), 16)],
-        UNKNOWN + "All input dimensions should be specified for input 'B' for model 'm', got [-1,4]",
+        UNKNOWN
+        + "All input dimensions should be specified for input 'B' for model 'm', got [-1,4]",
     ),
     (
         FIXED,
@@ -167,7 +182,9 @@ def test_a_request_that_does_not_fit_is_refused_in_tritons_words(config, tensors
 def test_the_error_does_not_depend_on_the_order_of_inputs(position):
     tensors = [tensor("A", (15,)), B]
     text = refusal(FIXED, *(tensors if position == 0 else tensors[::-1]))
-    assert text == UNKNOWN + "unexpected shape for input 'A' for model 'm'. Expected [16], got [15]. "
+    assert (
+        text == UNKNOWN + "unexpected shape for input 'A' for model 'm'. Expected [16], got [15]. "
+    )
 
 
 def test_the_id_of_the_request_is_named():
@@ -177,7 +194,10 @@ def test_the_id_of_the_request_is_named():
 def test_an_unknown_output_is_rejected_before_inputs_are_checked():
     outputs = {"NOPE": OutputSpec("NOPE")}
     for tensors in ([A, B], [A]):
-        assert refusal(FIXED, *tensors, outputs=outputs) == "unexpected inference output 'NOPE' for model 'm'"
+        assert (
+            refusal(FIXED, *tensors, outputs=outputs)
+            == "unexpected inference output 'NOPE' for model 'm'"
+        )
 
 
 def test_an_empty_list_of_outputs_requests_all():
@@ -289,8 +309,14 @@ def test_outputs_are_mapped_only_where_the_configuration_reshapes():
 
 def test_a_sequence_id_of_the_wrong_type_is_refused():
     control = 'control_input { name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } }'
-    text = refusal(f"{FIXED} sequence_batching {{ {control} }}", A, B, sequence=SequenceInfo("text"))
-    assert text == UNKNOWN + "sequence batching control 'ID' data-type is 'BYTES', but model 'm' expects 'UINT64'"
+    text = refusal(
+        f"{FIXED} sequence_batching {{ {control} }}", A, B, sequence=SequenceInfo("text")
+    )
+    assert (
+        text
+        == UNKNOWN
+        + "sequence batching control 'ID' data-type is 'BYTES', but model 'm' expects 'UINT64'"
+    )
 
 
 def test_a_shape_tensor_is_not_batched():
@@ -303,7 +329,10 @@ def test_a_shape_tensor_is_not_batched():
     assert checked.batch_size == 3
 
 
-CHECKS = [(check_of(BATCH), (3,), (3,)), (check_of(BATCH.replace("dims: 3 }]", "dims: -1 }]")), (3,), (-1,))]
+CHECKS = [
+    (check_of(BATCH), (3,), (3,)),
+    (check_of(BATCH.replace("dims: 3 }]", "dims: -1 }]")), (3,), (-1,)),
+]
 SOUND = st.just(("", None))
 FAULTS = st.one_of(
     st.tuples(st.just("shape"), st.lists(st.integers(-2, 6), max_size=3).map(tuple)),
@@ -316,13 +345,17 @@ FAULTS = st.one_of(
 def drawn(name, rows, fault, value):
     shape = value if fault == "shape" else (rows, 3)
     size = max(int(np.prod(shape)) * 4 + (value if fault == "size" else 0), 0)
-    return tensor(value if fault == "name" else name, shape, size, value if fault == "datatype" else "INT32")
+    return tensor(
+        value if fault == "name" else name, shape, size, value if fault == "datatype" else "INT32"
+    )
 
 
 @given(st.sampled_from(CHECKS), st.integers(0, 5), SOUND | FAULTS, SOUND | FAULTS)
 def test_exactly_the_requests_that_fit_pass(case, rows, fault_of_a, fault_of_b):
     check, *dims = case
-    tensors = {each.name: each for each in (drawn("A", rows, *fault_of_a), drawn("B", rows, *fault_of_b))}
+    tensors = {
+        each.name: each for each in (drawn("A", rows, *fault_of_a), drawn("B", rows, *fault_of_b))
+    }
     sizes = {each.shape[0] for each in tensors.values() if each.shape}
     sound = set(tensors) == {"A", "B"} and len(sizes) == 1 and 1 <= min(sizes) <= 4
     for name, wanted in zip("AB", dims, strict=True):

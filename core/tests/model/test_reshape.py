@@ -15,7 +15,9 @@ TENSOR = '{ name: "x" data_type: TYPE_INT32 dims: [-1, 3] reshape { shape: [1, -
 
 
 def config(size=4, tensor=TENSOR):
-    text = f'max_batch_size: {size} input {tensor} output {tensor} output {{ name: "plain" dims: 3 }}'
+    text = (
+        f'max_batch_size: {size} input {tensor} output {tensor} output {{ name: "plain" dims: 3 }}'
+    )
     return text_format.Parse(text, ModelConfig())
 
 
@@ -68,7 +70,10 @@ def test_a_configuration_without_reshape_has_nothing_to_map():
 
 @pytest.mark.parametrize("shape", [(2, 5, 3), (2, 1, 5, 4), (2, 2, 5, 3)])
 def test_an_output_of_another_shape_than_promised_fails_the_model(shape):
-    with pytest.raises(Internal, match=r"tensor 'x' has shape .*, the configuration's reshape expects \[-1,1,-1,3\]"):
+    with pytest.raises(
+        Internal,
+        match=r"tensor 'x' has shape .*, the configuration's reshape expects \[-1,1,-1,3\]",
+    ):
         Reshape.of_outputs(config()).apply([array(*shape)])
 
 

@@ -55,13 +55,17 @@ def test_small_sizes_run_inline_unless_the_cache_blocks() -> None:
         ) == (True, False, False)
 
 
-def test_failures_are_misses_and_then_the_cache_is_not_called(caplog: pytest.LogCaptureFixture) -> None:
+def test_failures_are_misses_and_then_the_cache_is_not_called(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with wrapped(Broken) as cache:
         for _ in range(FAILURES):
             assert cache.is_available()
             assert cache.lookup(KEY) is None
         assert not cache.is_available()
-    assert "the response cache 'toy' failed, lookup: ConnectionError: the cache is down" in caplog.text
+    assert (
+        "the response cache 'toy' failed, lookup: ConnectionError: the cache is down" in caplog.text
+    )
 
 
 def test_the_recovery_of_a_cache_is_logged_once(
@@ -78,7 +82,9 @@ def test_the_recovery_of_a_cache_is_logged_once(
     assert caplog.messages[1:] == ["the response cache 'toy' works again"]
 
 
-def test_a_log_line_counts_suppressed_ones(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_line_counts_suppressed_ones(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = 10**12
     monkeypatch.setattr(response_cache, "now_ns", lambda: now)
     with wrapped(Broken) as cache:
@@ -90,7 +96,9 @@ def test_a_log_line_counts_suppressed_ones(caplog: pytest.LogCaptureFixture, mon
     assert caplog.messages[1].endswith("the cache is down (3 similar lines suppressed)")
 
 
-def test_invalid_parameters_of_a_stored_response_are_a_miss(caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_parameters_of_a_stored_response_are_a_miss(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with wrapped(MemoryCache) as cache:
         data = np.frombuffer(b"{", np.uint8)
         cache.insert(KEY, [OUT, Tensor("", "UINT8", data.shape, data)])

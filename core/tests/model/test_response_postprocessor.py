@@ -23,7 +23,9 @@ RESHAPED = 'max_batch_size: 4 output { name: "OUT" data_type: TYPE_FP32 dims: [2
 
 def postprocessor(config: str = "max_batch_size: 4") -> ResponsePostprocessor:
     model = text_format.Parse(config, ModelConfig())
-    return ResponsePostprocessor(Reshape.of_outputs(model), {"OUT": ["zero", "one"]}, model.max_batch_size > 0)
+    return ResponsePostprocessor(
+        Reshape.of_outputs(model), {"OUT": ["zero", "one"]}, model.max_batch_size > 0
+    )
 
 
 def make_response(values: Any) -> InferResponse:
@@ -31,7 +33,9 @@ def make_response(values: Any) -> InferResponse:
 
 
 def classifying_request(classes: int) -> InferRequest:
-    return InferRequest("m", {}, SINK, outputs={"OUT": OutputSpec("OUT", classification=classes)}, classifies=True)
+    return InferRequest(
+        "m", {}, SINK, outputs={"OUT": OutputSpec("OUT", classification=classes)}, classifies=True
+    )
 
 
 def test_plain_responses_are_unchanged() -> None:
@@ -40,7 +44,9 @@ def test_plain_responses_are_unchanged() -> None:
 
 
 def test_outputs_get_the_shape_that_clients_know() -> None:
-    (response,) = postprocessor(RESHAPED).apply([InferRequest("m", {}, SINK)], [make_response([[1, 2, 3, 4]])])
+    (response,) = postprocessor(RESHAPED).apply(
+        [InferRequest("m", {}, SINK)], [make_response([[1, 2, 3, 4]])]
+    )
     assert response.outputs[0].shape == (1, 2, 2)
 
 
@@ -51,8 +57,16 @@ def test_an_output_with_a_wrong_shape_fails_only_its_own_response() -> None:
     )
     assert good.error is None
     assert bad.error is not None
-    assert bad.error.message == "tensor 'OUT' has shape [1,3], the configuration's reshape expects [-1,4]"
-    assert (bad.id, bad.final, list(bad.outputs), bad.error.reason) == ("b", True, [], FailureReason.BACKEND)
+    assert (
+        bad.error.message
+        == "tensor 'OUT' has shape [1,3], the configuration's reshape expects [-1,4]"
+    )
+    assert (bad.id, bad.final, list(bad.outputs), bad.error.reason) == (
+        "b",
+        True,
+        [],
+        FailureReason.BACKEND,
+    )
 
 
 def test_classes_have_their_labels() -> None:
@@ -101,7 +115,9 @@ def naive(row: list[Any], count: int, labels: list[str]) -> list[bytes]:
         left.remove(best)
         index, value = best
         text = f"{value:f}:{index}" if isinstance(value, float) else f"{value}:{index}"
-        found.append((text + (f":{labels[index]}" if index < len(labels) and labels[index] else "")).encode())
+        found.append(
+            (text + (f":{labels[index]}" if index < len(labels) and labels[index] else "")).encode()
+        )
     return found
 
 
@@ -113,7 +129,9 @@ def naive(row: list[Any], count: int, labels: list[str]) -> list[bytes]:
     st.integers(1, 8),
     st.lists(st.text("abc", min_size=1), max_size=6),
 )
-def test_the_best_classes_are_those_of_a_naive_search(array: np.ndarray, count: int, labels: list[str]) -> None:
+def test_the_best_classes_are_those_of_a_naive_search(
+    array: np.ndarray, count: int, labels: list[str]
+) -> None:
     classes = classify(Tensor.from_numpy("OUT", array), count, labels, batched=True)
     best = min(count, array.shape[1])
     assert (classes.name, classes.datatype, classes.shape) == ("OUT", "BYTES", (len(array), best))
@@ -122,7 +140,9 @@ def test_the_best_classes_are_those_of_a_naive_search(array: np.ndarray, count: 
 
 
 def test_without_a_batch_dimension_the_whole_output_is_one_row() -> None:
-    classes = classify(Tensor.from_numpy("OUT", np.array([[1, 5], [3, 2]], np.int32)), 2, ["a", "b"], batched=False)
+    classes = classify(
+        Tensor.from_numpy("OUT", np.array([[1, 5], [3, 2]], np.int32)), 2, ["a", "b"], batched=False
+    )
     assert (classes.shape, classes.strings()) == ((2,), [b"5:1:b", b"3:2"])
 
 
@@ -130,7 +150,8 @@ def test_without_a_batch_dimension_the_whole_output_is_one_row() -> None:
 def test_types_without_an_order_on_the_wire_are_refused(datatype: str) -> None:
     tensor = Tensor("OUT", datatype, (1, 0), np.zeros((1, 0), np.uint8))
     with pytest.raises(
-        InvalidArgument, match=f"^class result not available for output due to unsupported type '{datatype}'$"
+        InvalidArgument,
+        match=f"^class result not available for output due to unsupported type '{datatype}'$",
     ):
         classify(tensor, 1, (), batched=True)
 
@@ -143,9 +164,15 @@ def test_an_enormous_output_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_batch_of_nothing_has_no_classes() -> None:
-    assert classify(Tensor.from_numpy("OUT", np.zeros((2, 0), np.float32)), 3, (), batched=True).shape == (2, 0)
+    assert classify(
+        Tensor.from_numpy("OUT", np.zeros((2, 0), np.float32)), 3, (), batched=True
+    ).shape == (2, 0)
 
 
 def test_an_empty_label_is_none() -> None:
     scores = Tensor.from_numpy("OUT", np.array([3, 2, 1], np.int32))
-    assert classify(scores, 3, ["first", "", "third"], batched=False).strings() == [b"3:0:first", b"2:1", b"1:2:third"]
+    assert classify(scores, 3, ["first", "", "third"], batched=False).strings() == [
+        b"3:0:first",
+        b"2:1",
+        b"1:2:third",
+    ]

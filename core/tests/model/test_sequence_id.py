@@ -20,7 +20,8 @@ def request(sequence_id):
 
 
 @pytest.mark.parametrize(
-    ("data_type", "sequence_id"), [("TYPE_UINT64", 5), ("TYPE_INT32", 5), ("TYPE_INT64", None), ("TYPE_STRING", "five")]
+    ("data_type", "sequence_id"),
+    [("TYPE_UINT64", 5), ("TYPE_INT32", 5), ("TYPE_INT64", None), ("TYPE_STRING", "five")],
 )
 def test_an_id_of_the_right_type_passes(data_type, sequence_id):
     rule(data_type).check(request(sequence_id))

@@ -22,7 +22,11 @@ def wire(*elements):
 @given(st.lists(st.binary(max_size=5), max_size=8), st.integers(0, 9))
 def test_both_checks_agree_about_the_number_of_elements(elements, count):
     found = tensor((count,), wire(*elements))
-    assert has_matching_strings(found) == (find_string_error(found, "m") is None) == (count == len(elements))
+    assert (
+        has_matching_strings(found)
+        == (find_string_error(found, "m") is None)
+        == (count == len(elements))
+    )
 
 
 @given(st.binary(max_size=40), st.integers(0, 4))
@@ -34,8 +38,18 @@ def test_both_checks_agree_about_any_bytes(raw, count):
 @pytest.mark.parametrize(
     ("shape", "raw", "text", "with_id"),
     [
-        ((1, 3), wire("a", "bb"), "expected 3 string elements for inference input 's' for model 'm', got 2", True),
-        ((1,), b"", "expected 1 string elements for inference input 's' for model 'm', got 0", True),
+        (
+            (1, 3),
+            wire("a", "bb"),
+            "expected 3 string elements for inference input 's' for model 'm', got 2",
+            True,
+        ),
+        (
+            (1,),
+            b"",
+            "expected 1 string elements for inference input 's' for model 'm', got 0",
+            True,
+        ),
         (
             (1, 1),
             wire("a", "bb"),

@@ -56,7 +56,9 @@ def test_zero_data() -> None:
 @pytest.mark.parametrize("datatype", ["FP16", "FP32", "FP64", "BF16"])
 def test_random_floats_are_numbers_from_zero_to_one(datatype: str) -> None:
     text = f'input {{ name: "IN" data_type: TYPE_{datatype} dims: 500 }}'
-    numbers = only(text + sample(value(RANDOM, datatype=f"TYPE_{datatype}", dims="500")))["IN"].astype(np.float64)
+    numbers = only(text + sample(value(RANDOM, datatype=f"TYPE_{datatype}", dims="500")))[
+        "IN"
+    ].astype(np.float64)
     assert 0 <= numbers.min() < 0.1
     assert 0.9 < numbers.max() <= 1
 
@@ -68,12 +70,16 @@ def test_random_integers_differ_and_are_the_same_every_time(datatype: str) -> No
     numbers = only(text)["IN"]
     assert len(set(numbers.tolist())) > 1
     assert numbers.tolist() == only(text)["IN"].tolist()
-    assert set(np.frombuffer(numbers.tobytes(), np.uint8)) <= ({0, 1} if datatype == "BOOL" else set(range(256)))
+    assert set(np.frombuffer(numbers.tobytes(), np.uint8)) <= (
+        {0, 1} if datatype == "BOOL" else set(range(256))
+    )
 
 
 @pytest.mark.parametrize("data", [ZERO, RANDOM])
 def test_generated_strings_are_empty(data: str) -> None:
-    text = 'input { name: "IN" data_type: TYPE_STRING dims: 2 }' + sample(value(data, datatype="TYPE_STRING"))
+    text = 'input { name: "IN" data_type: TYPE_STRING dims: 2 }' + sample(
+        value(data, datatype="TYPE_STRING")
+    )
     assert only(text)["IN"].tolist() == [b"", b""]
 
 
@@ -98,7 +104,10 @@ def test_strings_of_any_length_are_checked(folder: Path) -> None:
 def test_a_file_that_is_not_there_is_named_with_its_path(folder: Path) -> None:
     error = failure(INPUT + sample(value('input_data_file: "nothing"')), folder)
     assert isinstance(error, Internal)
-    assert error.message == f"failed to open text file for read {folder}/warmup/nothing: No such file or directory"
+    assert (
+        error.message
+        == f"failed to open text file for read {folder}/warmup/nothing: No such file or directory"
+    )
 
 
 def test_a_file_that_is_too_short_is_named_with_both_sizes(folder: Path) -> None:
@@ -110,10 +119,15 @@ def test_a_file_that_is_too_short_is_named_with_both_sizes(folder: Path) -> None
     )
 
 
-def test_a_file_that_is_too_long_is_truncated_with_a_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_is_too_long_is_truncated_with_a_warning(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (folder / "warmup" / "data").write_bytes(np.array([7, 8, 9], np.int32).tobytes())
     with caplog.at_level(logging.WARNING):
-        assert only(INPUT + sample(value('input_data_file: "data"')), folder)["IN"].tolist() == [7, 8]
+        assert only(INPUT + sample(value('input_data_file: "data"')), folder)["IN"].tolist() == [
+            7,
+            8,
+        ]
     (line,) = caplog.messages
     assert line.startswith(f"warmup setting expects 8 bytes, {folder}/warmup/data has 12")
 
@@ -141,7 +155,11 @@ def test_inputs_are_reshaped_as_those_of_clients() -> None:
 
 
 def test_shape_tensors_have_no_row() -> None:
-    text = "max_batch_size: 2 " + INPUT + 'input { name: "SIZE" data_type: TYPE_INT32 dims: 1 is_shape_tensor: true }'
+    text = (
+        "max_batch_size: 2 "
+        + INPUT
+        + 'input { name: "SIZE" data_type: TYPE_INT32 dims: 1 is_shape_tensor: true }'
+    )
     found = only(text + sample(value(ZERO) + value(ZERO, "SIZE", dims="1")))
     assert (found["IN"].shape, found["SIZE"].shape) == ((1, 2), (1,))
 

@@ -55,7 +55,14 @@ class Listener:
         self.descriptors = Descriptors(2**16)
         self.descriptors.guaranteed = guaranteed
         self.acceptor = Acceptor(
-            "test", lambda: Connection(self.opened, busy), self.opened, LOG, tls, 60.0, refusal, self.descriptors
+            "test",
+            lambda: Connection(self.opened, busy),
+            self.opened,
+            LOG,
+            tls,
+            60.0,
+            refusal,
+            self.descriptors,
         )
         self.acceptor.listen([listening])
         self.descriptors.ceiling = _lowest_free() + most
@@ -83,7 +90,9 @@ held = [socket.create_connection({address!r}) for _ in range({count})]
 print("connected", flush=True)
 sys.stdin.read()
 """
-        self.process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
 
     async def connected(self):
         assert (await asyncio.to_thread(self.process.stdout.readline)).strip() == b"connected"
@@ -107,7 +116,10 @@ def run(request):
 
 
 def test_the_reserve_grows_with_the_limit_and_has_bounds():
-    reserves = [Descriptors(limit).limit - Descriptors(limit).ceiling for limit in (32, 64, 200, 1024, 1_000_000)]
+    reserves = [
+        Descriptors(limit).limit - Descriptors(limit).ceiling
+        for limit in (32, 64, 200, 1024, 1_000_000)
+    ]
     assert reserves == [16, 16, 50, 256, 1024]
     assert [Descriptors(limit).guaranteed for limit in (64, 200, 1024)] == [2, 6, 8]
 
@@ -120,7 +132,10 @@ def test_idle_connections_are_closed_and_the_reserve_stays_free(run):
         await until(lambda: len(listener.opened) > 20)
         with socket.create_connection(listener.address) as last:
             await until(
-                lambda: any(each.transport.get_extra_info("peername") == last.getsockname() for each in listener.opened)
+                lambda: any(
+                    each.transport.get_extra_info("peername") == last.getsockname()
+                    for each in listener.opened
+                )
             )
             assert len(listener.opened) <= 40
             assert (
@@ -158,7 +173,9 @@ def test_the_listener_with_most_idle_connections_closes_some(run):
         clients = Clients(crowded.address, 20)
         await clients.connected()
         await until(lambda: len(crowded.opened) == 20)
-        other.descriptors.ceiling = max(each.transport.get_extra_info("socket").fileno() for each in crowded.opened)
+        other.descriptors.ceiling = max(
+            each.transport.get_extra_info("socket").fileno() for each in crowded.opened
+        )
         first = crowded.opened[0]
         with socket.create_connection(other.address):
             await until(lambda: len(other.opened) == 1)
@@ -185,7 +202,10 @@ def test_busy_connections_stay_open_and_new_ones_get_the_refusal(run, caplog):
         clients.close()
 
     run(scenario)
-    assert "test refused a connection: few of the 65536 file descriptors (ulimit -n) are free" in caplog.text
+    assert (
+        "test refused a connection: few of the 65536 file descriptors (ulimit -n) are free"
+        in caplog.text
+    )
 
 
 def test_each_listener_may_have_a_few_connections_when_all_others_are_busy(run):
@@ -218,7 +238,9 @@ def test_clients_without_a_handshake_are_closed(run):
         await clients.connected()
         trusting = ssl.create_default_context()
         authority.configure_trust(trusting)
-        _, writer = await asyncio.open_connection(*listener.address, ssl=trusting, server_hostname="localhost")
+        _, writer = await asyncio.open_connection(
+            *listener.address, ssl=trusting, server_hostname="localhost"
+        )
         await until(lambda: len(listener.opened) == 1)
         assert len(listener.acceptor._handshakes) <= 20
         writer.close()

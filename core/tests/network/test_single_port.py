@@ -33,7 +33,9 @@ class RecordingFrontend(Frontend):
     protocols = ("http/1.1",)
 
     def __init__(self, single_port: SinglePort) -> None:
-        super().__init__(None, FrontendContext("127.0.0.1", logging.getLogger("test"), single_port=single_port))
+        super().__init__(
+            None, FrontendContext("127.0.0.1", logging.getLogger("test"), single_port=single_port)
+        )
         self.accepted: list[socket.socket] = []
 
     async def start(self, engine: Any) -> None:
@@ -81,7 +83,9 @@ def port() -> Iterator[SinglePort]:
 
 
 @pytest.mark.parametrize("first", [b"PRI * HT", b"\x16\x03", b""])
-def test_a_client_that_stops_sending_in_its_first_bytes_is_dropped_at_once(port: SinglePort, first: bytes) -> None:
+def test_a_client_that_stops_sending_in_its_first_bytes_is_dropped_at_once(
+    port: SinglePort, first: bytes
+) -> None:
     with connected() as (client, server):
         client.sendall(first)
         client.shutdown(socket.SHUT_WR)
@@ -111,7 +115,9 @@ def test_no_frontend_for_the_port_is_a_startup_error(port: SinglePort) -> None:
 
 def test_two_frontends_of_one_protocol_are_a_startup_error(port: SinglePort) -> None:
     frontends = {"one": RecordingFrontend(port), "two": RecordingFrontend(port)}
-    with pytest.raises(StartupError, match=r"both frontends\.one and frontends\.two use the protocol http/1\.1"):
+    with pytest.raises(
+        StartupError, match=r"both frontends\.one and frontends\.two use the protocol http/1\.1"
+    ):
         port.serve(frontends)
 
 
@@ -119,7 +125,8 @@ def test_encryption_of_some_frontends_is_a_startup_error_that_names_them(port: S
     other = RecordingFrontend(SinglePort("127.0.0.1", 0))
     frontends = {"http": RecordingFrontend(port), "grpc": EncryptedFrontend(port), "metrics": other}
     with pytest.raises(
-        StartupError, match=r"certificate in the section 'tls' .*: frontends.grpc has one, frontends.http has none$"
+        StartupError,
+        match=r"certificate in the section 'tls' .*: frontends.grpc has one, frontends.http has none$",
     ):
         port.serve(frontends)
 

@@ -55,23 +55,33 @@ def test_client_files_are_only_needed_for_mutual_tls(folder):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()
-    assert refusal(folder) == f"frontends.http.tls.{name} '{name}': cannot read the file: No such file or directory"
+    assert (
+        refusal(folder)
+        == f"frontends.http.tls.{name} '{name}': cannot read the file: No such file or directory"
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_folder_is_an_error(folder, name):
     (folder / name).unlink()
     (folder / name).mkdir()
-    assert refusal(folder) == f"frontends.http.tls.{name} '{name}': cannot read the file: Is a directory"
+    assert (
+        refusal(folder)
+        == f"frontends.http.tls.{name} '{name}': cannot read the file: Is a directory"
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"text", b"\0\xff"])
 @pytest.mark.parametrize(
-    ("name", "what"), [(NAMES[0], "certificate"), (NAMES[1], "private key"), (NAMES[2], "certificate")]
+    ("name", "what"),
+    [(NAMES[0], "certificate"), (NAMES[1], "private key"), (NAMES[2], "certificate")],
 )
 def test_a_file_with_other_contents_is_named(folder, name, what, content):
     (folder / name).write_bytes(content)
-    assert refusal(folder) == f"frontends.http.tls.{name} '{name}': the file has no {what} in PEM format"
+    assert (
+        refusal(folder)
+        == f"frontends.http.tls.{name} '{name}': the file has no {what} in PEM format"
+    )
 
 
 @pytest.mark.parametrize("name", [NAMES[0], NAMES[2]])
@@ -107,11 +117,22 @@ def test_swapped_certificate_and_key_are_refused(folder):
 
 
 def test_an_encrypted_key_is_refused_without_a_prompt(folder):
-    command = ["openssl", "pkey", "-aes256", "-passout", "pass:secret", "-in", "key_file", "-out", "encrypted"]
+    command = [
+        "openssl",
+        "pkey",
+        "-aes256",
+        "-passout",
+        "pass:secret",
+        "-in",
+        "key_file",
+        "-out",
+        "encrypted",
+    ]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     (folder / "encrypted").rename(folder / "key_file")
     assert (
-        refusal(folder) == "frontends.http.tls.key_file 'key_file': the key is encrypted; use a key without a password"
+        refusal(folder)
+        == "frontends.http.tls.key_file 'key_file': the key is encrypted; use a key without a password"
     )
 
 

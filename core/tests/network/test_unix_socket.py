@@ -19,7 +19,10 @@ def listening(file):
 
 
 def refused(file, text):
-    with pytest.raises(StartupError, match=re.escape(f"cannot listen on unix:{file.path}: {text}")), listening(file):
+    with (
+        pytest.raises(StartupError, match=re.escape(f"cannot listen on unix:{file.path}: {text}")),
+        listening(file),
+    ):
         pass
 
 
@@ -69,7 +72,10 @@ def test_the_file_of_a_dead_server_is_replaced(tmp_path):
 def test_the_socket_of_a_live_server_is_kept(tmp_path):
     file = UnixSocket(str(tmp_path / "a"), 0o600)
     with listening(file), socket.socket(socket.AF_UNIX) as client:
-        refused(UnixSocket(file.path, 0o600), "another server listens there; stop it or choose another path")
+        refused(
+            UnixSocket(file.path, 0o600),
+            "another server listens there; stop it or choose another path",
+        )
         client.connect(file.path)
 
 

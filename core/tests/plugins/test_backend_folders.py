@@ -27,7 +27,9 @@ def test_a_folder_with_a_model_file_is_a_backend(folders: BackendFolders) -> Non
     assert (folders.folder("mine") / "model.py").is_file()
 
 
-@pytest.mark.parametrize("name", ["other", "nobody", "folder", "", ".", "..", "mine/deep", "../backends/mine", "/mine"])
+@pytest.mark.parametrize(
+    "name", ["other", "nobody", "folder", "", ".", "..", "mine/deep", "../backends/mine", "/mine"]
+)
 def test_other_names_are_no_backend(folders: BackendFolders, name: str) -> None:
     assert not folders.has(name)
 

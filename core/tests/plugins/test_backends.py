@@ -29,7 +29,11 @@ class Tuned(Backend):
 
 
 def backends(options=None, defaults=None, **more):
-    return Backends(toy_plugins(ToyPlugin({"plain": Plain, "tuned": Tuned} | more)), options or {}, defaults or {})
+    return Backends(
+        toy_plugins(ToyPlugin({"plain": Plain, "tuned": Tuned} | more)),
+        options or {},
+        defaults or {},
+    )
 
 
 def test_a_backend_is_found_by_its_name():
@@ -37,7 +41,8 @@ def test_a_backend_is_found_by_its_name():
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("tunes", "did you mean 'tuned'"), ("onnxruntime", install_command("tritonpy-backend-onnx"))]
+    ("name", "says"),
+    [("tunes", "did you mean 'tuned'"), ("onnxruntime", install_command("tritonpy-backend-onnx"))],
 )
 def test_a_missing_backend_has_a_hint(name, says):
     with pytest.raises(PluginError, match=re.escape(says)):
@@ -114,7 +119,9 @@ def folders(tmp_path):
 
 
 def with_folders(folders, options=None, defaults=None, **more):
-    return Backends(toy_plugins(ToyPlugin({"plain": Plain} | more)), options or {}, defaults or {}, folders)
+    return Backends(
+        toy_plugins(ToyPlugin({"plain": Plain} | more)), options or {}, defaults or {}, folders
+    )
 
 
 def test_a_folder_is_served_by_the_python_backend(folders):
@@ -127,7 +134,10 @@ def test_a_folder_is_served_by_the_python_backend(folders):
 def test_a_plugin_s_name_takes_precedence_over_a_folder_unless_the_model_requests_it(folders):
     found = with_folders(folders, python=Tuned)
     assert (found.get("plain"), found.folder("plain")) == (Plain, None)
-    assert (found.get("plain", "model.py"), found.folder("plain", "model.py")) == (Tuned, folders.folder("plain"))
+    assert (found.get("plain", "model.py"), found.folder("plain", "model.py")) == (
+        Tuned,
+        folders.folder("plain"),
+    )
 
 
 def test_another_runtime_is_not_looked_for_in_folders(folders):
@@ -169,7 +179,10 @@ def test_every_backend_has_the_option_isolation(name):
     assert backends().isolation(name) is None
     assert backends({name: {"isolation": "process"}}).isolation(name) == "process"
     assert backends(defaults={"isolation": "process"}).isolation(name) == "process"
-    assert backends({name: {"isolation": "thread"}}, {"isolation": "process"}).isolation(name) == "thread"
+    assert (
+        backends({name: {"isolation": "thread"}}, {"isolation": "process"}).isolation(name)
+        == "thread"
+    )
     assert backends({name: {"isolation": "process"}}).options(name) == backends().options(name)
 
 

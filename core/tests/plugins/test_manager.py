@@ -53,7 +53,9 @@ class EntryPoint:
 
 
 def installing(monkeypatch: pytest.MonkeyPatch, *entries: EntryPoint) -> None:
-    monkeypatch.setattr(manager_module, "entry_points", lambda group: list(entries) if group == "tritonpy" else [])
+    monkeypatch.setattr(
+        manager_module, "entry_points", lambda group: list(entries) if group == "tritonpy" else []
+    )
 
 
 def test_names_lead_to_classes_and_their_owner() -> None:
@@ -72,20 +74,26 @@ def test_a_duplicate_name_reports_both_owners() -> None:
 
 
 def test_the_same_name_under_two_hooks_is_no_conflict() -> None:
-    made = managing((providing({"toy": dict}), "a"), (providing({"toy": dict}, "tritonpy_caches"), "b"))
+    made = managing(
+        (providing({"toy": dict}), "a"), (providing({"toy": dict}, "tritonpy_caches"), "b")
+    )
     made.check()
 
 
 def test_two_plugins_of_one_name_are_refused_with_both_owners() -> None:
     made = make_plugin_manager(discover=False)
     made.register(providing({}), "toy", "dist-a")
-    with pytest.raises(PluginError, match=r"two plugins have the name 'toy', from dist-a and from dist-b"):
+    with pytest.raises(
+        PluginError, match=r"two plugins have the name 'toy', from dist-a and from dist-b"
+    ):
         made.register(providing({}), "toy", "dist-b")
 
 
 def test_a_misspelled_hook_suggests_the_closest_one() -> None:
     made = managing((providing({}, "tritonpy_backend"), "dist-a"))
-    with pytest.raises(PluginError, match=r"dist-a .* 'tritonpy_backend' .did you mean 'tritonpy_backends'"):
+    with pytest.raises(
+        PluginError, match=r"dist-a .* 'tritonpy_backend' .did you mean 'tritonpy_backends'"
+    ):
         made.check()
 
 
@@ -101,12 +109,18 @@ def test_a_hook_with_other_arguments_is_refused() -> None:
 
 @pytest.mark.parametrize("provided", [None, [dict]])
 def test_a_hook_must_return_a_mapping(provided: Any) -> None:
-    with pytest.raises(PluginError, match=r"^dist-a: tritonpy_backends must return a mapping of names to classes"):
+    with pytest.raises(
+        PluginError, match=r"^dist-a: tritonpy_backends must return a mapping of names to classes"
+    ):
         managing((providing(provided), "dist-a")).check()
 
 
-@pytest.mark.parametrize(("version", "fits"), [((1, 0), True), ((2, 0), False), ((0, 9), False), ((1, 1), False)])
-def test_a_plugin_for_another_api_version_is_refused_by_name(version: tuple[int, int], fits: bool) -> None:
+@pytest.mark.parametrize(
+    ("version", "fits"), [((1, 0), True), ((2, 0), False), ((0, 9), False), ((1, 1), False)]
+)
+def test_a_plugin_for_another_api_version_is_refused_by_name(
+    version: tuple[int, int], fits: bool
+) -> None:
     plugin = providing({"toy": dict}, TRITONPY_API_VERSION=version)
     if fits:
         managing((plugin, "dist-a")).check()
@@ -118,9 +132,13 @@ def test_a_plugin_for_another_api_version_is_refused_by_name(version: tuple[int,
 
 def test_an_unknown_name_has_a_package_or_the_closest_name() -> None:
     made = managing((providing({"toy": dict}), "dist-a"))
-    with pytest.raises(PluginError, match=r"^no plugin provides backend 'pytorch': .* tritonpy-backend-torch$"):
+    with pytest.raises(
+        PluginError, match=r"^no plugin provides backend 'pytorch': .* tritonpy-backend-torch$"
+    ):
         made.get("tritonpy_backends", "pytorch", "backend")
-    with pytest.raises(PluginError, match=r"^no plugin provides backend 'toi', did you mean 'toy'\?$"):
+    with pytest.raises(
+        PluginError, match=r"^no plugin provides backend 'toi', did you mean 'toy'\?$"
+    ):
         made.get("tritonpy_backends", "toi", "backend")
     with pytest.raises(PluginError, match=r"installed are: toy$"):
         made.get("tritonpy_backends", "zzz", "backend")
@@ -130,7 +148,9 @@ def test_an_unknown_name_has_a_package_or_the_closest_name() -> None:
 
 def test_installed_plugins_are_found_and_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     installing(
-        monkeypatch, EntryPoint("b", "dist-b", providing({"toy": dict})), EntryPoint("core", "tritonpy", builtin)
+        monkeypatch,
+        EntryPoint("b", "dist-b", providing({"toy": dict})),
+        EntryPoint("core", "tritonpy", builtin),
     )
     infos = make_plugin_manager().plugins()
     assert [(info.name, info.distribution, info.version) for info in infos] == [
@@ -154,27 +174,36 @@ def test_listing_and_looking_up_import_nothing() -> None:
     assert "module_that_is_not_there" not in sys.modules
 
 
-def test_a_plugin_that_cannot_be_imported_is_named_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_that_cannot_be_imported_is_named_with_a_hint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     installing(monkeypatch, EntryPoint("broken", "dist-a", ImportError("libfoo is missing")))
     with pytest.raises(PluginError) as caught:
         make_plugin_manager()
     text = str(caught.value)
-    assert text.startswith("plugin 'broken' of dist-a cannot be imported: ImportError: libfoo is missing.")
+    assert text.startswith(
+        "plugin 'broken' of dist-a cannot be imported: ImportError: libfoo is missing."
+    )
     assert "'plugins: {disable: [broken]}'" in text
 
 
 @pytest.mark.parametrize("name", ["broken", "dist-a"])
 def test_a_disabled_plugin_is_not_imported(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     installing(
-        monkeypatch, EntryPoint("broken", "dist-a", ImportError("x")), EntryPoint("good", "dist-b", providing({}))
+        monkeypatch,
+        EntryPoint("broken", "dist-a", ImportError("x")),
+        EntryPoint("good", "dist-b", providing({})),
     )
     assert [info.name for info in make_plugin_manager(disable=[name]).plugins()] == ["good"]
 
 
-def test_disabling_an_unknown_plugin_suggests_the_closest_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disabling_an_unknown_plugin_suggests_the_closest_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     installing(monkeypatch, EntryPoint("frontend-http", "tritonpy-frontend-http", providing({})))
     with pytest.raises(
-        PluginError, match=r"^plugins: disable: no plugin 'frontend-htp' is installed, did you mean 'frontend-http'"
+        PluginError,
+        match=r"^plugins: disable: no plugin 'frontend-htp' is installed, did you mean 'frontend-http'",
     ):
         make_plugin_manager(disable=["frontend-htp"])
     with pytest.raises(PluginError, match=r"installed are: frontend-http, tritonpy-frontend-http$"):
@@ -186,7 +215,9 @@ def test_each_manager_has_its_own_plugins() -> None:
     assert make_plugin_manager(discover=False).table("tritonpy_backends") == {}
 
 
-def test_hook_calls_can_be_traced(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hook_calls_can_be_traced(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("TRITONPY_TRACE_HOOKS", "1")
     make_plugin_manager(discover=False).hook.tritonpy_server_stopping(engine=None)
     assert "tritonpy_server_stopping" in capsys.readouterr().err
@@ -212,7 +243,9 @@ def test_a_class_is_itself() -> None:
     assert registration(dict).load() is dict
 
 
-def test_a_text_is_imported_when_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_is_imported_when_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "lazy_toy.py").write_text("class Toy: pass")
     monkeypatch.syspath_prepend(tmp_path)
     lazy = registration("lazy_toy:Toy")
@@ -224,9 +257,18 @@ def test_a_text_is_imported_when_it_is_needed(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ("import nothing_like_this", "cannot be imported: ModuleNotFoundError: No module named 'nothing_like_this'"),
-        ("raise OSError('libfoo.so: not found')", "cannot be imported: OSError: libfoo.so: not found"),
-        ("import sys\nsys.no_such_thing", "cannot be imported: AttributeError: module 'sys' has no attribute"),
+        (
+            "import nothing_like_this",
+            "cannot be imported: ModuleNotFoundError: No module named 'nothing_like_this'",
+        ),
+        (
+            "raise OSError('libfoo.so: not found')",
+            "cannot be imported: OSError: libfoo.so: not found",
+        ),
+        (
+            "import sys\nsys.no_such_thing",
+            "cannot be imported: AttributeError: module 'sys' has no attribute",
+        ),
         ("Other = 1", "names 'broken_toy:Toy', which does not exist"),
     ],
 )
@@ -272,9 +314,12 @@ def manager():
 
 
 @pytest.mark.parametrize(
-    ("transports", "name", "expected"), [([], "grpc", "Own"), (["wire"], "grpc", "Carried"), (["wire"], "http", "Own")]
+    ("transports", "name", "expected"),
+    [([], "grpc", "Own"), (["wire"], "grpc", "Carried"), (["wire"], "http", "Own")],
 )
-def test_a_frontend_has_its_own_class_unless_the_transport_carries_it(manager, transports, name, expected):
+def test_a_frontend_has_its_own_class_unless_the_transport_carries_it(
+    manager, transports, name, expected
+):
     assert frontend_classes(manager, transports)(name).__name__ == expected
 
 

@@ -24,7 +24,9 @@ def event_log() -> EventLog:
 def serve(model_repository: ModelRepository, event_log: EventLog) -> Serve:
     """Serve the repository of the test with the version reporter; explicit mode by default."""
 
-    def start(*plugins: object, mode: str = "explicit", **settings: Any) -> AbstractContextManager[Server]:
+    def start(
+        *plugins: object, mode: str = "explicit", **settings: Any
+    ) -> AbstractContextManager[Server]:
         control = {"mode": mode} | settings.pop("control", {})
         found = toy_plugins(ToyPlugin({"version_reporter": version_reporter(event_log)}), *plugins)
         return serving(model_repository, found, control=control, **settings)
@@ -42,7 +44,9 @@ def number(recorder):
     """Return the number in the file that a model was loaded from."""
 
     def get(server, model, version=-1):
-        (responses,) = recorder.wait(ask(server.engine, recorder, model, [0], model_version=version))
+        (responses,) = recorder.wait(
+            ask(server.engine, recorder, model, [0], model_version=version)
+        )
         ((value,),) = numbers(responses)
         return value
 

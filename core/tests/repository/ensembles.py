@@ -28,7 +28,11 @@ def ensemble_config(*members: str, version: int = -1, datatype: str = "INT32") -
 
 
 def write_ensemble(
-    repository: ModelRepository, name: str, *members: str, version: int = -1, datatype: str = "INT32"
+    repository: ModelRepository,
+    name: str,
+    *members: str,
+    version: int = -1,
+    datatype: str = "INT32",
 ) -> None:
     """Write an ensemble with a unique modification time."""
     write(repository, name, config=ensemble_config(*members, version=version, datatype=datatype))

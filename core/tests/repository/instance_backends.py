@@ -34,7 +34,9 @@ class CountingBackend(Backend):
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
-        if instance.name.startswith("broken_") or (instance.name.startswith("broken in 2") and model.version == 2):
+        if instance.name.startswith("broken_") or (
+            instance.name.startswith("broken in 2") and model.version == 2
+        ):
             raise ValueError("this group is broken")
         self.count = 0
 
@@ -96,7 +98,9 @@ class MonitoredBackend(CountingBackend):
 
 def groups(*texts: str, more: str = "") -> str:
     """Return a configuration with these instance groups."""
-    return BASE + "".join([f"instance_group {{ kind: KIND_CPU {text} }}\n" for text in texts]) + more
+    return (
+        BASE + "".join([f"instance_group {{ kind: KIND_CPU {text} }}\n" for text in texts]) + more
+    )
 
 
 def write(repository: ModelRepository, config: str) -> None:

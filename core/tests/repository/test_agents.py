@@ -27,7 +27,9 @@ class RecordingAgent(RepoAgent):
 
 def test_agents_are_called_in_order_with_the_folder_of_the_previous_one():
     calls = []
-    chain = AgentChain("m", CONFIG, [RecordingAgent("a", calls, Path("/new")), RecordingAgent("b", calls)])
+    chain = AgentChain(
+        "m", CONFIG, [RecordingAgent("a", calls, Path("/new")), RecordingAgent("b", calls)]
+    )
     assert chain.load(Path("/old")) == Path("/new")
     chain.notify(AgentAction.LOAD_COMPLETE)
     assert calls == [
@@ -41,7 +43,9 @@ def test_agents_are_called_in_order_with_the_folder_of_the_previous_one():
 def test_an_agent_that_raises_fails_the_load_and_later_agents_are_not_called():
     calls = []
     chain = AgentChain(
-        "m", CONFIG, [RecordingAgent("a", calls, fails_on=[AgentAction.LOAD]), RecordingAgent("b", calls)]
+        "m",
+        CONFIG,
+        [RecordingAgent("a", calls, fails_on=[AgentAction.LOAD]), RecordingAgent("b", calls)],
     )
     with pytest.raises(ValueError, match="a says no"):
         chain.load(Path("/old"))
@@ -52,7 +56,9 @@ def test_an_agent_that_raises_fails_the_load_and_later_agents_are_not_called():
 def test_an_agent_that_fails_later_is_logged_and_the_others_are_called(caplog):
     calls = []
     chain = AgentChain(
-        "m", CONFIG, [RecordingAgent("a", calls, fails_on=[AgentAction.UNLOAD]), RecordingAgent("b", calls)]
+        "m",
+        CONFIG,
+        [RecordingAgent("a", calls, fails_on=[AgentAction.UNLOAD]), RecordingAgent("b", calls)],
     )
     chain.load(Path("/old"))
     chain.notify(AgentAction.UNLOAD)

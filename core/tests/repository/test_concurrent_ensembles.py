@@ -58,7 +58,12 @@ def states(server):
 class TestLoads:
     def test_ensembles_that_share_members_load_at_the_same_time(self, ensembles, number, event_log):
         with ensembles() as server:
-            run_concurrently(*(lambda name=name: server.engine.load_model(name) for name in (*ENSEMBLES, *ENSEMBLES)))
+            run_concurrently(
+                *(
+                    lambda name=name: server.engine.load_model(name)
+                    for name in (*ENSEMBLES, *ENSEMBLES)
+                )
+            )
             assert states(server) == dict.fromkeys(NAMES, "READY")
             assert [number(server, name) for name in ENSEMBLES] == [2, 2, 1, 2]
             assert len(event_log.events("load")) == 2
@@ -76,7 +81,10 @@ class TestLoads:
             run_concurrently(*(lambda name=name: load(name) for name in ("c", "d") * 2))
             assert len(refused) == 4
             # for the first one, the other may not be known yet
-            assert {text.partition("': ")[2].partition(" ")[0] for text in refused} <= {"circular", "ensemble"}
+            assert {text.partition("': ")[2].partition(" ")[0] for text in refused} <= {
+                "circular",
+                "ensemble",
+            }
 
     @pytest.mark.parametrize("seed", range(3))
     def test_random_concurrent_loads_and_unloads_end_in_a_consistent_state(
@@ -93,7 +101,9 @@ class TestLoads:
                         server.engine.load_model(name)
                     elif act == "write" and name in "mn":
                         with writing:
-                            write(model_repository, name, random_.choice((1, 2, "cannot be loaded")))
+                            write(
+                                model_repository, name, random_.choice((1, 2, "cannot be loaded"))
+                            )
                         server.engine.load_model(name)
                     else:
                         server.engine.unload_model(name, unload_dependents=act == "dependents")
@@ -101,7 +111,12 @@ class TestLoads:
                     pass
 
         with ensembles() as server:
-            run_concurrently(*(lambda one=one: run_rounds(random.Random(f"{seed} {one}")) for one in range(THREADS)))
+            run_concurrently(
+                *(
+                    lambda one=one: run_rounds(random.Random(f"{seed} {one}"))
+                    for one in range(THREADS)
+                )
+            )
             for name, value in (("m", 1), ("n", 2)):
                 write(model_repository, name, value)
             for name in NAMES:
@@ -115,7 +130,9 @@ class TestLoads:
 
 
 class TestUnderLoad:
-    def test_no_request_fails_while_a_member_is_reloaded(self, ensembles, model_repository, recorder):
+    def test_no_request_fails_while_a_member_is_reloaded(
+        self, ensembles, model_repository, recorder
+    ):
         done = threading.Event()
         sent = []
 
@@ -136,10 +153,15 @@ class TestUnderLoad:
             server.engine.load_model("g")
             run_concurrently(requests, requests, reloads)
             responses = recorder.wait(*sent)
-        assert {value for each in responses for ((value,),) in [numbers(each)]} <= {1, *range(10, 25)}
+        assert {value for each in responses for ((value,),) in [numbers(each)]} <= {
+            1,
+            *range(10, 25),
+        }
         recorder.check(*sent)
 
-    def test_requests_are_completed_or_rejected_while_a_member_is_unloaded(self, ensembles, recorder):
+    def test_requests_are_completed_or_rejected_while_a_member_is_unloaded(
+        self, ensembles, recorder
+    ):
         refused = set()
         sent = []
         started, removed = threading.Event(), threading.Event()

@@ -20,7 +20,10 @@ def test_the_override_wins_over_the_named_file_and_that_over_the_common_one(mode
     assert backend_of(path) == ("common", str(path / "config.pbtxt"))
     assert backend_of(path, "fast") == ("named", str(path / "configs/fast.pbtxt"))
     assert backend_of(path, "slow") == ("common", str(path / "config.pbtxt"))
-    assert backend_of(path, "fast", '{"backend": "given"}') == ("given", "the 'config' parameter of the load request")
+    assert backend_of(path, "fast", '{"backend": "given"}') == (
+        "given",
+        "the 'config' parameter of the load request",
+    )
 
 
 def test_no_file_is_an_empty_configuration(model_repository):
@@ -50,4 +53,6 @@ def test_problems_get_the_position_of_their_key(model_repository):
 
 
 def test_parameters_are_plain_text():
-    assert string_parameters(model_config('parameters { key: "a" value { string_value: "1" } }')) == {"a": "1"}
+    assert string_parameters(
+        model_config('parameters { key: "a" value { string_value: "1" } }')
+    ) == {"a": "1"}

@@ -50,14 +50,21 @@ class TestFound:
             ("missing", "here", None),
         ],
     )
-    def test_the_own_namespace_is_preferred_and_other_names_must_be_unambiguous(self, name, namespace, key):
+    def test_the_own_namespace_is_preferred_and_other_names_must_be_unambiguous(
+        self, name, namespace, key
+    ):
         found = resolve_members(ensemble((name, -1)), namespace, self.KNOWN)
         assert found == ({} if key is None else {name: key})
 
 
 class TestRefusal:
     def test_ready_members_give_no_error(self):
-        assert refused(ensemble(("a", -1), ("a", 3), ("b", 1)), a=MemberState([1, 3]), b=MemberState([1])) == ""
+        assert (
+            refused(
+                ensemble(("a", -1), ("a", 3), ("b", 1)), a=MemberState([1, 3]), b=MemberState([1])
+            )
+            == ""
+        )
 
     def test_all_missing_models_are_named(self):
         text = "ensemble e contains models that are not available or ambiguous: b, a"
@@ -65,7 +72,8 @@ class TestRefusal:
 
     def test_a_member_without_a_version(self):
         assert (
-            refused(ensemble(("a", -1)), a=MemberState()) == "ensemble 'e' depends on 'a' which has no loaded version."
+            refused(ensemble(("a", -1)), a=MemberState())
+            == "ensemble 'e' depends on 'a' which has no loaded version."
         )
 
     def test_a_member_that_failed_to_load(self):
@@ -76,7 +84,9 @@ class TestRefusal:
         assert refused(ensemble(("a", -1)), a=MemberState([1], failure="broken")) == ""
 
     def test_a_member_that_is_an_invalid_ensemble(self):
-        text = "ensemble 'e' depends on 'a' which is not valid. Model 'a' failed with error: lacks b"
+        text = (
+            "ensemble 'e' depends on 'a' which is not valid. Model 'a' failed with error: lacks b"
+        )
         assert refused(ensemble(("a", -1)), a=MemberState(invalid_reason="lacks b")) == text
 
     def test_a_version_that_does_not_serve(self):
@@ -96,12 +106,22 @@ class TestCycle:
 
     @pytest.mark.parametrize(
         ("start", "cycle"),
-        [("a", ["a", "b", "c"]), ("b", ["b", "c", "a"]), ("alone", ["alone"]), ("x", []), ("above", [])],
+        [
+            ("a", ["a", "b", "c"]),
+            ("b", ["b", "c", "a"]),
+            ("alone", ["alone"]),
+            ("x", []),
+            ("above", []),
+        ],
     )
     def test_a_cycle_through_the_start_is_found_despite_other_cycles(self, start, cycle):
         assert find_cycle(start, lambda key: self.NEEDS[key]) == cycle
 
-    @given(st.dictionaries(st.integers(0, 7), st.lists(st.integers(0, 7), max_size=4), min_size=8, max_size=8))
+    @given(
+        st.dictionaries(
+            st.integers(0, 7), st.lists(st.integers(0, 7), max_size=4), min_size=8, max_size=8
+        )
+    )
     def test_a_found_cycle_is_valid(self, needs):
         names = {str(key): [str(each) for each in targets] for key, targets in needs.items()}
         for start in names:
@@ -113,7 +133,10 @@ class TestCycle:
                         reached.add(each)
                         todo.append(each)
             assert bool(cycle) == (start in reached)
-            assert all(then in names[before] for before, then in zip(cycle, [*cycle[1:], *cycle[:1]], strict=True))
+            assert all(
+                then in names[before]
+                for before, then in zip(cycle, [*cycle[1:], *cycle[:1]], strict=True)
+            )
 
     @pytest.mark.parametrize(
         ("key", "cycle", "expected"),

@@ -116,7 +116,9 @@ def test_a_failure_to_close_is_logged_and_the_rest_is_freed(drain, prepared, cap
         prepared.release = lambda: 1 / 0
     assert drain(model, Model(2)).wait(10)
     assert (
-        "version 1 of 'm' failed to close" if broken == "close" else "the files of 'm' were not released"
+        "version 1 of 'm' failed to close"
+        if broken == "close"
+        else "the files of 'm' were not released"
     ) in caplog.text
     assert len(drain.unloaded) == 2
     assert prepared.agents.calls == ["UNLOAD", "UNLOAD_COMPLETE"]
@@ -151,7 +153,9 @@ def test_jobs_without_prepared_model_release_no_files(prepared):
     assert (prepared.agents.calls, prepared.released) == ([], [])
 
 
-def test_many_idle_models_are_closed_by_a_few_threads_and_busy_ones_delay_no_other(prepared, monkeypatch):
+def test_many_idle_models_are_closed_by_a_few_threads_and_busy_ones_delay_no_other(
+    prepared, monkeypatch
+):
     monkeypatch.setattr(draining, "THREADS", 2)
     busy = [Model(executing=1) for _ in range(3)]
     idle = [Model() for _ in range(40)]
@@ -191,7 +195,9 @@ def test_nested_ensembles_are_closed_before_their_members(count, monkeypatch):
         above.members = {("m", 1): below}
     for number, model in enumerate(models):
         table.swap(f"m{number}", {1: model})
-    under_test.drain(*(DrainJob(f"m{number}", table.swap(f"m{number}", {})) for number in range(count)))
+    under_test.drain(
+        *(DrainJob(f"m{number}", table.swap(f"m{number}", {})) for number in range(count))
+    )
     assert under_test.wait(10)
     assert len(unloaded) == count
     assert not under_test._ensembles
@@ -278,7 +284,9 @@ def test_short_lived_cycles_are_freed_during_a_pause():
         def __init__(self):
             self.itself = self
 
-    throttled = ThrottledCollector(lambda: None, clock=lambda: 100.0, thread_time=iter((0.0, 1.0)).__next__)
+    throttled = ThrottledCollector(
+        lambda: None, clock=lambda: 100.0, thread_time=iter((0.0, 1.0)).__next__
+    )
     throttled.collect()  # a long pause begins
     enabled = gc.isenabled()
     gc.disable()
@@ -316,7 +324,9 @@ def test_a_call_during_a_collection_causes_another_one(collector):
         else:
             collector.collect()
 
-    throttled = ThrottledCollector(collect, collector.collect_young, lambda: collector.now, lambda: collector.spent)
+    throttled = ThrottledCollector(
+        collect, collector.collect_young, lambda: collector.now, lambda: collector.spent
+    )
     throttled.collect()
     assert collector.count == 2
 

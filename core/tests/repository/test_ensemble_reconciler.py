@@ -49,7 +49,9 @@ class TestLoad:
             server._repository.poll()
             ((_, _, state, reason),) = [line for line in index(server) if line[0] == "e"]
             assert state == "READY"
-            assert reason.startswith("still serves the previous load; the last load failed: load failed for model 'e'")
+            assert reason.startswith(
+                "still serves the previous load; the last load failed: load failed for model 'e'"
+            )
 
     def test_loading_an_ensemble_loads_its_members(self, ensembles, number):
         with ensembles() as server:
@@ -80,16 +82,23 @@ class TestLoad:
             assert server._repository._drainer.wait(10)
             assert events[-1] == ("unloaded", "e", 1)
 
-    def test_a_changed_member_is_reloaded_with_its_ensemble(self, ensembles, model_repository, number):
+    def test_a_changed_member_is_reloaded_with_its_ensemble(
+        self, ensembles, model_repository, number
+    ):
         with ensembles() as server:
             server.engine.load_model("e")
             write(model_repository, "n", 3)
             server.engine.load_model("e")
             assert number(server, "e") == 3
 
-    def test_the_server_does_not_start_if_an_ensemble_cannot_serve(self, ensembles, model_repository, caplog):
+    def test_the_server_does_not_start_if_an_ensemble_cannot_serve(
+        self, ensembles, model_repository, caplog
+    ):
         write_ensemble(model_repository, "g", "missing")
-        with pytest.raises(StartupError, match="failed to load all models: g"), ensembles(mode="none"):
+        with (
+            pytest.raises(StartupError, match="failed to load all models: g"),
+            ensembles(mode="none"),
+        ):
             pass
         text = "ensemble g contains models that are not available or ambiguous: missing"
         assert text in caplog.messages
@@ -98,34 +107,50 @@ class TestLoad:
         write(model_repository, "m", 1)
         write_ensemble(model_repository, "e", "m")
         with serve() as server:
-            assert install_command("tritonpy-ensemble") in error_of(server.engine.load_model, "e").message
+            assert (
+                install_command("tritonpy-ensemble")
+                in error_of(server.engine.load_model, "e").message
+            )
 
-    def test_an_invalid_ensemble_configuration_is_rejected_immediately(self, ensembles, model_repository, event_log):
+    def test_an_invalid_ensemble_configuration_is_rejected_immediately(
+        self, ensembles, model_repository, event_log
+    ):
         write_ensemble(model_repository, "g")
         with ensembles() as server:
             error = error_of(server.engine.load_model, "g")
-        assert error.message.startswith("failed to load 'g', failed to poll from model repository: ")
+        assert error.message.startswith(
+            "failed to load 'g', failed to poll from model repository: "
+        )
         assert error.message.endswith("must specify 'step' for ensemble 'g'")
 
 
 class TestMembers:
-    def test_unloading_a_member_stops_its_ensembles_until_it_is_loaded_again(self, ensembles, number):
+    def test_unloading_a_member_stops_its_ensembles_until_it_is_loaded_again(
+        self, ensembles, number
+    ):
         with ensembles() as server:
             server.engine.load_model("f")
             server.engine.unload_model("m")
-            assert unloaded(server, "m", "e", "f") == {(name, "UNAVAILABLE", "unloaded") for name in "mef"}
+            assert unloaded(server, "m", "e", "f") == {
+                (name, "UNAVAILABLE", "unloaded") for name in "mef"
+            }
             error = error_of(number, server, "e")
             assert (type(error), error.message) == (NotFound, NO_VERSION)
             assert server.engine.is_ready()
             server.engine.load_model("m")
             assert (number(server, "e"), number(server, "f")) == (2, 2)
 
-    def test_an_ensemble_waits_for_a_member_that_is_loaded_later(self, ensembles, model_repository, number):
+    def test_an_ensemble_waits_for_a_member_that_is_loaded_later(
+        self, ensembles, model_repository, number
+    ):
         write_ensemble(model_repository, "g", "late")
         with ensembles() as server:
             error = error_of(server.engine.load_model, "g")
             text = "ensemble g contains models that are not available or ambiguous: late"
-            assert (type(error), error.message) == (InvalidArgument, f"load failed for model 'g': {text}\n")
+            assert (type(error), error.message) == (
+                InvalidArgument,
+                f"load failed for model 'g': {text}\n",
+            )
             assert ("g", "", "UNAVAILABLE", text) in index(server)
             write(model_repository, "late", 5)
             server.engine.load_model("late")
@@ -146,36 +171,54 @@ class TestMembers:
         with ensembles() as server:
             failed = "version 1 is at UNAVAILABLE state: Internal: ValueError: no weights;"
             text = f"ensemble 'e' depends on 'n' which has no loaded version. Model 'n' loading failed with error: {failed}"
-            assert error_of(server.engine.load_model, "e").message == f"load failed for model 'e': {text}\n"
+            assert (
+                error_of(server.engine.load_model, "e").message
+                == f"load failed for model 'e': {text}\n"
+            )
             higher = f"ensemble 'f' depends on 'e' which is not valid. Model 'e' failed with error: {text}"
-            assert error_of(server.engine.load_model, "f").message == f"load failed for model 'f': {higher}\n"
+            assert (
+                error_of(server.engine.load_model, "f").message
+                == f"load failed for model 'f': {higher}\n"
+            )
             write(model_repository, "n", 4)
             server.engine.load_model("n")
             assert number(server, "f") == 4
 
-    def test_a_member_that_fails_to_reload_changes_nothing(self, ensembles, model_repository, number):
+    def test_a_member_that_fails_to_reload_changes_nothing(
+        self, ensembles, model_repository, number
+    ):
         with ensembles() as server:
             server.engine.load_model("e")
             write(model_repository, "n", "cannot be loaded")
             error_of(server.engine.load_model, "n")
             assert number(server, "e") == 2
 
-    def test_an_incompatible_reload_of_a_member_stops_the_ensemble(self, ensembles, model_repository, number):
+    def test_an_incompatible_reload_of_a_member_stops_the_ensemble(
+        self, ensembles, model_repository, number
+    ):
         with ensembles() as server:
             server.engine.load_model("f")
             write(model_repository, "m", 1, config=f'backend: "version_reporter" {FLOATS}')
             server.engine.load_model("m")
-            assert [error_of(number, server, name).message.endswith("no available versions") for name in "ef"] == [
+            assert [
+                error_of(number, server, name).message.endswith("no available versions")
+                for name in "ef"
+            ] == [
                 True,
                 True,
             ]
             message = error_of(server.engine.load_model, "e").message
-            assert 'step[0].input_map["IN"]: in ensemble e, ensemble tensor IN: inconsistent data type' in message
+            assert (
+                'step[0].input_map["IN"]: in ensemble e, ensemble tensor IN: inconsistent data type'
+                in message
+            )
             write(model_repository, "m", 1, config="")
             server.engine.load_model("m")
             assert number(server, "f") == 2
 
-    def test_an_ensemble_stops_when_its_members_version_is_removed(self, ensembles, model_repository, number):
+    def test_an_ensemble_stops_when_its_members_version_is_removed(
+        self, ensembles, model_repository, number
+    ):
         write(model_repository, "m", 1, version=2, config="version_policy { all {} }")
         write_ensemble(model_repository, "g", "m", version=1)
         with ensembles() as server:
@@ -184,9 +227,14 @@ class TestMembers:
             model_repository.remove("m", 1)
             server.engine.load_model("m")
             text = "ensemble 'g' depends on 'm' whose required version 1 is not loaded."
-            assert error_of(server.engine.load_model, "g").message == f"load failed for model 'g': {text}\n"
+            assert (
+                error_of(server.engine.load_model, "g").message
+                == f"load failed for model 'g': {text}\n"
+            )
 
-    def test_an_ensemble_is_rebuilt_only_when_its_own_member_changes(self, ensembles, model_repository):
+    def test_an_ensemble_is_rebuilt_only_when_its_own_member_changes(
+        self, ensembles, model_repository
+    ):
         with ensembles() as server:
             server.engine.load_model("f")
             server.engine.load_model("m")
@@ -194,15 +242,23 @@ class TestMembers:
             before = {name: table.find(name) for name in "efmn"}
             write(model_repository, "n", 3)
             server.engine.load_model("n")
-            assert {name for name in "efmn" if table.find(name) is not before[name]} == {"e", "f", "n"}
+            assert {name for name in "efmn" if table.find(name) is not before[name]} == {
+                "e",
+                "f",
+                "n",
+            }
 
     def test_decoupled_members_make_it_decoupled(self, ensembles, model_repository):
         write(model_repository, "m", 1, config="model_transaction_policy { decoupled: true }")
         with ensembles() as server:
             server.engine.load_model("f")
-            assert all(server.engine.model_config(name).model_transaction_policy.decoupled for name in "ef")
+            assert all(
+                server.engine.model_config(name).model_transaction_policy.decoupled for name in "ef"
+            )
 
-    def test_outputs_without_labels_have_those_of_the_step_that_writes_them(self, ensembles, model_repository):
+    def test_outputs_without_labels_have_those_of_the_step_that_writes_them(
+        self, ensembles, model_repository
+    ):
         folder = model_repository.add(
             "n",
             "backend: 'version_reporter' input { name: 'IN' data_type: TYPE_INT32 dims: 1 } "
@@ -221,7 +277,10 @@ class TestChanges:
             server.engine.load_model("e")
             write_ensemble(model_repository, "e", "missing")
             text = "ensemble e contains models that are not available or ambiguous: missing"
-            assert error_of(server.engine.load_model, "e").message == f"load failed for model 'e': {text}\n"
+            assert (
+                error_of(server.engine.load_model, "e").message
+                == f"load failed for model 'e': {text}\n"
+            )
             assert number(server, "e") == 2
             server.engine.unload_model("n")
             server.engine.load_model("n")
@@ -230,15 +289,22 @@ class TestChanges:
             server.engine.load_model("e")
             assert number(server, "e") == 1
 
-    def test_a_cycle_is_rejected_and_the_ensembles_keep_serving(self, ensembles, model_repository, number):
+    def test_a_cycle_is_rejected_and_the_ensembles_keep_serving(
+        self, ensembles, model_repository, number
+    ):
         with ensembles() as server:
             server.engine.load_model("f")
             write_ensemble(model_repository, "e", "f")
             text = "circular dependency between ensembles: e -> ... -> f -> e"
-            assert error_of(server.engine.load_model, "e").message == f"load failed for model 'e': {text}\n"
+            assert (
+                error_of(server.engine.load_model, "e").message
+                == f"load failed for model 'e': {text}\n"
+            )
             assert (number(server, "e"), number(server, "f")) == (2, 2)
 
-    def test_an_ensemble_can_become_a_model_and_vice_versa(self, ensembles, model_repository, number):
+    def test_an_ensemble_can_become_a_model_and_vice_versa(
+        self, ensembles, model_repository, number
+    ):
         with ensembles() as server:
             server.engine.load_model("f")
             write(model_repository, "e", 7, config='backend: "version_reporter"')
@@ -250,7 +316,9 @@ class TestChanges:
 
     def test_a_clients_configuration_of_a_member_is_kept(self, ensembles, number):
         with ensembles() as server:
-            server.engine.load_model("m", '{"backend": "version_reporter", "parameters": {"a": {"string_value": "b"}}}')
+            server.engine.load_model(
+                "m", '{"backend": "version_reporter", "parameters": {"a": {"string_value": "b"}}}'
+            )
             server.engine.load_model("e")
             assert server.engine.model_config("m").parameters["a"].string_value == "b"
 
@@ -264,7 +332,10 @@ class TestChanges:
                 write(model_repository, "m", number)
                 server.engine.load_model("m")
             server.engine.unload_model("m")
-            assert [action for agent, action in plugin.calls if agent == "first"] == ["LOAD", "LOAD_COMPLETE"]
+            assert [action for agent, action in plugin.calls if agent == "first"] == [
+                "LOAD",
+                "LOAD_COMPLETE",
+            ]
             server.engine.unload_model("e")
             assert server._repository._drainer.wait(10)
         assert [action for agent, action in plugin.calls if agent == "first"] == [
@@ -278,7 +349,10 @@ class TestChanges:
             error_of(server.engine.load_model, "e")
             assert [action for agent, action in plugin.calls if agent == "first"] == ["LOAD"]
             server.engine.unload_model("e")
-        assert [action for agent, action in plugin.calls if agent == "first"] == ["LOAD", "LOAD_FAIL"]
+        assert [action for agent, action in plugin.calls if agent == "first"] == [
+            "LOAD",
+            "LOAD_FAIL",
+        ]
 
 
 class TestUnload:
@@ -289,7 +363,9 @@ class TestUnload:
             assert states(server)["m"] == "READY"
             server.engine.load_model("f")
             server.engine.unload_model("f", unload_dependents=True)
-            assert unloaded(server, *"fenm") == {(name, "UNAVAILABLE", "unloaded") for name in "fenm"}
+            assert unloaded(server, *"fenm") == {
+                (name, "UNAVAILABLE", "unloaded") for name in "fenm"
+            }
 
     @pytest.mark.parametrize("first", [True, False])
     def test_members_that_were_requested_stay_loaded(self, ensembles, first):
@@ -321,7 +397,9 @@ class TestPoll:
             server._repository.poll()
             assert number(server, "f") == 4
 
-    def test_an_ensemble_and_its_member_can_be_added_and_removed_together(self, ensembles, model_repository, number):
+    def test_an_ensemble_and_its_member_can_be_added_and_removed_together(
+        self, ensembles, model_repository, number
+    ):
         with ensembles(mode="poll", control={"interval_s": 3600}) as server:
             write_ensemble(model_repository, "a", "z")
             write(model_repository, "z", 9)
@@ -330,11 +408,16 @@ class TestPoll:
             model_repository.remove("a")
             model_repository.remove("z")
             server._repository.poll()
-            assert unloaded(server, "a", "z") == {("a", "UNAVAILABLE", "unloaded"), ("z", "UNAVAILABLE", "unloaded")}
+            assert unloaded(server, "a", "z") == {
+                ("a", "UNAVAILABLE", "unloaded"),
+                ("z", "UNAVAILABLE", "unloaded"),
+            }
 
 
 class TestInFlight:
-    def test_requests_of_an_ensemble_finish_although_its_members_are_unloaded(self, serve, model_repository, recorder):
+    def test_requests_of_an_ensemble_finish_although_its_members_are_unloaded(
+        self, serve, model_repository, recorder
+    ):
         gate = Gate()
         model_repository.add("first", config_of("doubler"))
         model_repository.add("last", config_of("doubler"))
@@ -345,16 +428,22 @@ class TestInFlight:
             server.engine.infer(request)
             gate.wait_for(1)
             server.engine.unload_model("last")
-            assert error_of(server.engine.infer, request_of(recorder, "e", [3])).message == NO_VERSION
-            assert error_of(server.engine.infer, request_of(recorder, "last", [3])).message.endswith(
-                "'last' has no available versions"
+            assert (
+                error_of(server.engine.infer, request_of(recorder, "e", [3])).message == NO_VERSION
             )
+            assert error_of(
+                server.engine.infer, request_of(recorder, "last", [3])
+            ).message.endswith("'last' has no available versions")
             gate.open()
             assert numbers(*recorder.wait(request)) == [[12]]
-            assert unloaded(server, "e", "last") == {(name, "UNAVAILABLE", "unloaded") for name in ("e", "last")}
+            assert unloaded(server, "e", "last") == {
+                (name, "UNAVAILABLE", "unloaded") for name in ("e", "last")
+            }
         recorder.check(request)
 
-    def test_requests_of_an_ensemble_finish_when_the_server_stops(self, serve, model_repository, recorder):
+    def test_requests_of_an_ensemble_finish_when_the_server_stops(
+        self, serve, model_repository, recorder
+    ):
         gate = Gate()
         for name in ("first", "last"):
             model_repository.add(name, config_of("doubler"))

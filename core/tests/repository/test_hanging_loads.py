@@ -76,10 +76,15 @@ def test_an_unload_cancels_a_load_with_tritons_error(serve, model_repository, ha
         assert index(server) == [("m", "1", "READY", "")]
     (error,) = errors
     assert (type(error), error.message) == (Internal, "failed to load 'm', no version is available")
-    assert "failed to load 'm', no version is available: it was unloaded while it was loading" in caplog.messages
+    assert (
+        "failed to load 'm', no version is available: it was unloaded while it was loading"
+        in caplog.messages
+    )
 
 
-def test_a_hanging_reload_is_canceled_by_an_unload_of_all_versions(serve, model_repository, hanging, number):
+def test_a_hanging_reload_is_canceled_by_an_unload_of_all_versions(
+    serve, model_repository, hanging, number
+):
     write(model_repository, "m", 5)
     with serve(hanging.plugin) as server:
         server.engine.load_model("m")
@@ -92,7 +97,9 @@ def test_a_hanging_reload_is_canceled_by_an_unload_of_all_versions(serve, model_
         assert "no available versions" in error_of(server.engine.model_metadata, "m").message
 
 
-def test_a_second_load_waits_for_the_first_and_runs_after_its_unload(serve, model_repository, hanging):
+def test_a_second_load_waits_for_the_first_and_runs_after_its_unload(
+    serve, model_repository, hanging
+):
     model_repository.add("m", config_of("hanging"))
     with serve(hanging.plugin) as server:
         first, _ = in_thread(server.engine.load_model, "m")
@@ -109,14 +116,18 @@ def test_a_second_load_waits_for_the_first_and_runs_after_its_unload(serve, mode
         assert index(server) == [("m", "1", "READY", "")]
 
 
-def test_a_load_timeout_fails_the_load_and_names_itself_in_the_index(serve, model_repository, hanging, monkeypatch):
+def test_a_load_timeout_fails_the_load_and_names_itself_in_the_index(
+    serve, model_repository, hanging, monkeypatch
+):
     monkeypatch.setattr("tritonpy.repository.load_attempts._CANCEL_GRACE_S", 0.01)
     model_repository.add("m", config_of("hanging"))
     with serve(hanging.plugin, control={"load_timeout_s": 0.05}) as server:
         error = error_of(server.engine.load_model, "m")
         ((_, _, state, reason),) = index(server)
     assert type(error) is InvalidArgument
-    assert error.message.startswith("load failed for model 'm': the load took longer than the limit of 0.05 s")
+    assert error.message.startswith(
+        "load failed for model 'm': the load took longer than the limit of 0.05 s"
+    )
     assert state == "UNAVAILABLE"
     assert "the load took longer than the limit of 0.05 s" in reason
 
@@ -147,7 +158,9 @@ class TestPolling:
             assert ("good", "1", "READY", "") in index(server)
             assert hanging.loading == ["m", "good"]
 
-    def test_a_hanging_model_is_loaded_again_when_its_files_change(self, serve, model_repository, hanging, number):
+    def test_a_hanging_model_is_loaded_again_when_its_files_change(
+        self, serve, model_repository, hanging, number
+    ):
         with serve(hanging.plugin, mode="poll", control={"interval_s": 3600}) as server:
             write(model_repository, "m", 1, config=config_of("hanging"))
             server._repository.poll()
@@ -156,7 +169,9 @@ class TestPolling:
             server._repository.poll()
             assert number(server, "m") == 7
 
-    def test_a_hanging_load_is_canceled_when_its_files_are_removed(self, serve, model_repository, hanging):
+    def test_a_hanging_load_is_canceled_when_its_files_are_removed(
+        self, serve, model_repository, hanging
+    ):
         with serve(hanging.plugin, mode="poll", control={"interval_s": 3600}) as server:
             model_repository.add("m", config_of("hanging"))
             server._repository.poll()

@@ -24,7 +24,12 @@ def test_the_table_has_a_line_per_version_and_per_line_of_a_reason():
 
 def test_long_reasons_are_wrapped_to_the_width_of_the_terminal():
     index = [
-        ModelIndex("text", "1", "UNAVAILABLE", "1 problem:\n  line 3, column 7: there is no such field as this one")
+        ModelIndex(
+            "text",
+            "1",
+            "UNAVAILABLE",
+            "1 problem:\n  line 3, column 7: there is no such field as this one",
+        )
     ]
     assert index_as_table(index, 70).splitlines() == [
         "+-------+---------+-------------+---------------------------------+",
@@ -38,7 +43,9 @@ def test_long_reasons_are_wrapped_to_the_width_of_the_terminal():
 
 
 def test_reasons_have_a_minimum_width():
-    table = index_as_table([ModelIndex("a" * 60, "1", "UNAVAILABLE", "some words " * 9)], 40).splitlines()
+    table = index_as_table(
+        [ModelIndex("a" * 60, "1", "UNAVAILABLE", "some words " * 9)], 40
+    ).splitlines()
     assert len(table) == 9
 
 

@@ -23,7 +23,10 @@ OWN = CONFIG + 'parameters { key: "isolation" value { string_value: "%s" } }'
 
 @pytest.mark.parametrize(
     "settings",
-    [{"backends": {"introvert": {"isolation": "process"}}}, {"backend_defaults": {"isolation": "process"}}],
+    [
+        {"backends": {"introvert": {"isolation": "process"}}},
+        {"backend_defaults": {"isolation": "process"}},
+    ],
 )
 def test_all_models_of_a_backend_run_in_processes_unless_they_say_otherwise(
     tmp_path: Path, settings: dict[str, object]
@@ -33,7 +36,12 @@ def test_all_models_of_a_backend_run_in_processes_unless_they_say_otherwise(
     repository.add("differs", OWN % "thread")
     with isolating(repository, ToyPlugin({"introvert": ProcessInspector}), **settings) as server:
         client = InProcessClient(server)
-        tensor = InferInput("IN", [1], "INT32").set_data_from_numpy(np.full(1, ProcessInspector.PID, np.int32))
-        pids = {name: client.infer(name, [tensor]).as_numpy("OUT").item() for name in ("follows", "differs")}
+        tensor = InferInput("IN", [1], "INT32").set_data_from_numpy(
+            np.full(1, ProcessInspector.PID, np.int32)
+        )
+        pids = {
+            name: client.infer(name, [tensor]).as_numpy("OUT").item()
+            for name in ("follows", "differs")
+        }
     assert pids["differs"] == os.getpid()
     assert pids["follows"] != os.getpid()

@@ -29,7 +29,9 @@ def found(model_repository, tmp_path):
 
 def test_a_model_is_lazy_by_its_configuration_or_a_pattern(found):
     assert lazy_choice(found("", None), None, "", NONE) is None
-    assert lazy_choice(found(""), None, "", MemorySettings(lazy=["image-*", "text-?????"])) is not None
+    assert (
+        lazy_choice(found(""), None, "", MemorySettings(lazy=["image-*", "text-?????"])) is not None
+    )
     assert lazy_choice(found(""), None, "", MemorySettings(lazy=["text"])) is None
     assert lazy_choice(found(parameters(lazy="on")), None, "", NONE) is not None
 
@@ -65,7 +67,9 @@ def test_members_used_only_by_a_lazy_ensemble_are_lazy_by_default(found):
 def test_a_configuration_that_cannot_be_read_is_left_to_the_load(found, tmp_path):
     assert lazy_choice(found("lazy lazy lazy"), None, "", ALL) is None
     repository = LocalRepository(None, RepositoryContext(str(tmp_path), tmp_path))
-    missing = FoundModel(repository, ModelListing("gone", "", {"config.pbtxt": ""}, tmp_path / "gone"))
+    missing = FoundModel(
+        repository, ModelListing("gone", "", {"config.pbtxt": ""}, tmp_path / "gone")
+    )
     assert lazy_choice(missing, None, "", ALL) is None
 
 

@@ -125,10 +125,14 @@ class TestLoadThreads:
         for name in "ab":
             in_thread(threads.run, LoadAttempt(name), lambda: HANGS(release, 30))
         wait_until(lambda: len(threads._running) == 2)
-        with pytest.raises(Unavailable, match=r"2 loads are in progress or stuck. Unload the models that hang"):
+        with pytest.raises(
+            Unavailable, match=r"2 loads are in progress or stuck. Unload the models that hang"
+        ):
             threads.run(LoadAttempt("c"), lambda: None)
 
-    def test_a_load_that_exceeds_the_timeout_fails_and_reports_a_stuck_thread(self, release, monkeypatch):
+    def test_a_load_that_exceeds_the_timeout_fails_and_reports_a_stuck_thread(
+        self, release, monkeypatch
+    ):
         monkeypatch.setattr("tritonpy.repository.load_attempts._CANCEL_GRACE_S", 0.01)
         with pytest.raises(InvalidArgument) as failed:
             LoadThreads(0.05).run(LoadAttempt("m"), lambda: HANGS(release, 30))
@@ -156,7 +160,11 @@ class TestLoadThreads:
         attempt.cancel(Internal("unloaded"))
         caller.join(10)
         release.set()
-        wait_until(lambda: any(line.startswith("the canceled load of 'm' ended after") for line in caplog.messages))
+        wait_until(
+            lambda: any(
+                line.startswith("the canceled load of 'm' ended after") for line in caplog.messages
+            )
+        )
 
 
 class TestLoadBatch:

@@ -51,7 +51,9 @@ def test_kept_instances_survive_changes_of_the_count(model_repository, where):
         reload(server, model_repository, groups("count: 3", more=where))
         assert instance_counts(server) == [3]
         found = {
-            number: (index, process) for index, number, process in infer_many(server, recorder, 9) if index == zero
+            number: (index, process)
+            for index, number, process in infer_many(server, recorder, 9)
+            if index == zero
         }
         assert model_of(server) is before
         assert (zero, one) == (0, 1)
@@ -63,22 +65,31 @@ def test_kept_instances_survive_changes_of_the_count(model_repository, where):
 
 
 @IN_PROCESSES
-def test_groups_in_another_order_and_with_other_names_are_the_same_instances(model_repository, where):
+def test_groups_in_another_order_and_with_other_names_are_the_same_instances(
+    model_repository, where
+):
     write(model_repository, groups("count: 1", 'count: 1 host_policy: "p"', more=where))
     recorder = RecordingSink()
     with serve_counting(model_repository) as server:
         runner = model_of(server).runner
         before = dict(runner._instances)
         reload(
-            server, model_repository, groups('name: "b" count: 1 host_policy: "p"', 'name: "a" count: 1', more=where)
+            server,
+            model_repository,
+            groups('name: "b" count: 1 host_policy: "p"', 'name: "a" count: 1', more=where),
         )
         assert runner._instances == before
-        assert [group.name for group in server.engine.model_config("m").instance_group] == ["b", "a"]
+        assert [group.name for group in server.engine.model_config("m").instance_group] == [
+            "b",
+            "a",
+        ]
         infer_many(server, recorder)
 
 
 @IN_PROCESSES
-def test_a_new_instance_that_fails_leaves_everything_as_it_was_and_says_why(model_repository, where):
+def test_a_new_instance_that_fails_leaves_everything_as_it_was_and_says_why(
+    model_repository, where
+):
     write(model_repository, groups("count: 1", more=where))
     recorder = RecordingSink()
     with serve_counting(model_repository) as server:
@@ -87,7 +98,9 @@ def test_a_new_instance_that_fails_leaves_everything_as_it_was_and_says_why(mode
         error = error_of(server.engine.load_model, "m")
         assert type(error) is InvalidArgument
         reason = "Internal: ValueError: this group is broken"
-        assert error.message == f"load failed for model 'm': version 1 is at READY state: {reason};\n"
+        assert (
+            error.message == f"load failed for model 'm': version 1 is at READY state: {reason};\n"
+        )
         assert index(server) == [("m", "1", "READY", reason)]
         assert dict(model_of(server).runner._instances) == before
         assert instance_counts(server) == [1]
@@ -135,7 +148,9 @@ def test_a_removed_instance_finishes_its_execution(model_repository):
         reload(server, model_repository, groups('name: "b" count: 1 host_policy: "other"'))
         assert sorted(MonitoredBackend.open) == ["a_0", "b_0"]
         waiting = ask(server.engine, recorder, "m", [1])
-        MonitoredBackend.wait(lambda: MonitoredBackend.inside == 2)  # the new instance takes new requests
+        MonitoredBackend.wait(
+            lambda: MonitoredBackend.inside == 2
+        )  # the new instance takes new requests
         MonitoredBackend.gate.set()
         assert infer_result(recorder, running)[0] == 0
         assert infer_result(recorder, waiting)[0] == 1
@@ -145,7 +160,10 @@ def test_a_removed_instance_finishes_its_execution(model_repository):
 def test_requests_are_served_while_a_new_instance_is_built(model_repository):
     write(model_repository, groups("count: 1"))
     recorder = RecordingSink()
-    with serve_counting(model_repository, MonitoredBackend) as server, ThreadPoolExecutor(1) as pool:
+    with (
+        serve_counting(model_repository, MonitoredBackend) as server,
+        ThreadPoolExecutor(1) as pool,
+    ):
         MonitoredBackend.creation_gate.clear()
         update = pool.submit(reload, server, model_repository, groups("count: 2"))
         try:
@@ -160,7 +178,10 @@ def test_requests_are_served_while_a_new_instance_is_built(model_repository):
 
 def test_concurrent_updates_are_serialized(model_repository):
     write(model_repository, groups("count: 1"))
-    with serve_counting(model_repository, MonitoredBackend) as server, ThreadPoolExecutor(2) as pool:
+    with (
+        serve_counting(model_repository, MonitoredBackend) as server,
+        ThreadPoolExecutor(2) as pool,
+    ):
         server_config = config_to_dict(server.engine.model_config("m"))
 
         def update(count):
@@ -176,7 +197,10 @@ def test_concurrent_updates_are_serialized(model_repository):
 
 def test_an_unload_during_an_update_closes_all_instances(model_repository):
     write(model_repository, groups("count: 1"))
-    with serve_counting(model_repository, MonitoredBackend) as server, ThreadPoolExecutor(2) as pool:
+    with (
+        serve_counting(model_repository, MonitoredBackend) as server,
+        ThreadPoolExecutor(2) as pool,
+    ):
         MonitoredBackend.creation_gate.clear()
         update = pool.submit(reload, server, model_repository, groups("count: 3"))
         MonitoredBackend.wait(lambda: MonitoredBackend.created == 3)
@@ -205,7 +229,9 @@ def test_a_server_stop_during_an_update_closes_all_instances(model_repository):
 
 def test_poll_mode_follows_an_edited_configuration(model_repository):
     write(model_repository, groups("count: 1"))
-    with serve_counting(model_repository, MonitoredBackend, control={"mode": "poll", "interval_s": 0.02}) as server:
+    with serve_counting(
+        model_repository, MonitoredBackend, control={"mode": "poll", "interval_s": 0.02}
+    ) as server:
         before = model_of(server)
         write(model_repository, groups("count: 3"))
         MonitoredBackend.wait(lambda: len(MonitoredBackend.open) == 3)
@@ -228,8 +254,12 @@ def test_a_configuration_read_back_from_the_server_causes_no_reload(model_reposi
 @pytest.mark.parametrize(
     "change",
     [
-        lambda repository: write(repository, groups("count: 2", more='metric_tags { key: "a" value: "b" }')),
-        lambda repository: repository.add("m", groups("count: 2"), versions={1: {"weights": "new"}}),
+        lambda repository: write(
+            repository, groups("count: 2", more='metric_tags { key: "a" value: "b" }')
+        ),
+        lambda repository: repository.add(
+            "m", groups("count: 2"), versions={1: {"weights": "new"}}
+        ),
         lambda repository: repository.add("m", groups("count: 2"), files={"labels.txt": "new"}),
         lambda repository: repository.add("m", groups("count: 2"), versions={2: {}}),
     ],
@@ -267,7 +297,10 @@ def test_the_rate_limiter_may_reject_an_update(model_repository):
     recorder = RecordingSink()
     with serve_counting(model_repository, rate_limit=limits) as server:
         write(model_repository, needs(3))
-        assert 'Resource count for "R" is limited to 2' in error_of(server.engine.load_model, "m").message
+        assert (
+            'Resource count for "R" is limited to 2'
+            in error_of(server.engine.load_model, "m").message
+        )
         infer_many(server, recorder, 3)
         reload(server, model_repository, needs(2))
         assert {index for index, _, _ in infer_many(server, recorder, 8)} <= {4, 5}

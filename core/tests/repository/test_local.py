@@ -85,7 +85,8 @@ def test_a_model_folder_may_be_a_link(model_repository, tmp_path):
     (model_repository.path / "linked").symlink_to(target)
     (model_repository.path / "dangling").symlink_to(tmp_path / "nowhere")
     assert {
-        name: list(listing.files) for name, listing in repository(model_repository.path, tmp_path).scan().items()
+        name: list(listing.files)
+        for name, listing in repository(model_repository.path, tmp_path).scan().items()
     } == {"linked": ["1/model"]}
 
 
@@ -101,7 +102,9 @@ def test_a_model_that_vanishes_while_it_is_listed_is_empty(model_repository):
     assert list_model("gone", model_repository.path / "gone").files == {}
 
 
-watched = pytest.mark.skipif(importlib.util.find_spec("watchfiles") is None, reason="needs watchfiles")
+watched = pytest.mark.skipif(
+    importlib.util.find_spec("watchfiles") is None, reason="needs watchfiles"
+)
 
 
 @pytest.fixture

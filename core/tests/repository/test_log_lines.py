@@ -27,7 +27,10 @@ def test_each_load_of_a_model_with_several_versions_is_logged_once(serve, model_
     with serve() as server:
         for times in (1, 2):
             server.engine.load_model(
-                "m", '{"backend": "version_reporter", "versionPolicy": {"all": {}}}' if times == 1 else None
+                "m",
+                '{"backend": "version_reporter", "versionPolicy": {"all": {}}}'
+                if times == 1
+                else None,
             )
             write(model_repository, "m", "", 3, ALL)
             assert sum("successfully loaded 'm'" in line for line in caplog.messages) == times
@@ -49,8 +52,12 @@ def test_a_version_that_fails_is_named_with_its_error(serve, model_repository, c
     with serve() as server:
         for name in "mn":
             error_of(server.engine.load_model, name)
-    assert levels(caplog, "failed to load 'm' version 4: Internal: ValueError: no weights") == ["ERROR"]
-    assert levels(caplog, "failed to load 'n' version 5: Internal: ValueError: no signature") == ["ERROR"]
+    assert levels(caplog, "failed to load 'm' version 4: Internal: ValueError: no weights") == [
+        "ERROR"
+    ]
+    assert levels(caplog, "failed to load 'n' version 5: Internal: ValueError: no signature") == [
+        "ERROR"
+    ]
     assert levels(caplog, "failed to load 'm'") == ["INFO"]
 
 
@@ -59,7 +66,9 @@ def test_a_model_without_a_version_to_serve(serve, model_repository, caplog):
     with serve() as server:
         error_of(server.engine.load_model, "m")
     text = "failed to load model 'm': at least one version must be available under the version policy of model 'm'"
-    assert levels(caplog, f"{text}. It has no version folder: put the model's file into 'm/1/'.") == ["ERROR"]
+    assert levels(
+        caplog, f"{text}. It has no version folder: put the model's file into 'm/1/'."
+    ) == ["ERROR"]
 
 
 @pytest.mark.parametrize("at_start", [True, False])
@@ -68,21 +77,29 @@ def test_a_model_that_is_in_no_repository(serve, model_repository, caplog, at_st
     with serve(control={"load": ["missing"] if at_start else ["m"]}, exit_on_error=False) as server:
         if not at_start:
             error_of(server.engine.load_model, "missing")
-    assert levels(caplog, "failed to poll model 'missing': model not found in any model repository.") == ["ERROR"]
+    assert levels(
+        caplog, "failed to poll model 'missing': model not found in any model repository."
+    ) == ["ERROR"]
 
 
 def test_a_model_that_is_in_two_repositories(serve, model_repository, tmp_path, caplog):
     other = ModelRepository(tmp_path / "other")
     for repository in (model_repository, other):
         write(repository, "m")
-    with serve(repositories=[{"url": str(each.path)} for each in (model_repository, other)]) as server:
+    with serve(
+        repositories=[{"url": str(each.path)} for each in (model_repository, other)]
+    ) as server:
         error_of(server.engine.load_model, "m")
-    assert levels(caplog, "failed to poll model 'm': not unique across all model repositories") == ["ERROR"]
+    assert levels(caplog, "failed to poll model 'm': not unique across all model repositories") == [
+        "ERROR"
+    ]
 
 
 def test_a_model_whose_configuration_cannot_be_read(serve, model_repository, caplog):
     write(model_repository, "m", config="nonsense: 3")
     with serve() as server:
         error_of(server.engine.load_model, "m")
-    (line,) = (line for line in caplog.messages if line.startswith("Poll failed for model directory 'm': "))
+    (line,) = (
+        line for line in caplog.messages if line.startswith("Poll failed for model directory 'm': ")
+    )
     assert "unknown field 'nonsense'" in line

@@ -26,11 +26,26 @@ class TestLoad:
         ("name", "text"),
         [
             ("", "Model name cannot be empty. Please enter a valid name to deploy."),
-            ("../m", "invalid model name '../m', model name must not contain path traversal characters"),
-            ("..", "invalid model name '..', model name must not contain path traversal characters"),
-            ("a\\..", "invalid model name 'a\\..', model name must not contain path traversal characters"),
-            (" ..", "invalid model name ' ..', model name must not contain path traversal characters"),
-            (".\t", "invalid model name '.\t', model name must not contain path traversal characters"),
+            (
+                "../m",
+                "invalid model name '../m', model name must not contain path traversal characters",
+            ),
+            (
+                "..",
+                "invalid model name '..', model name must not contain path traversal characters",
+            ),
+            (
+                "a\\..",
+                "invalid model name 'a\\..', model name must not contain path traversal characters",
+            ),
+            (
+                " ..",
+                "invalid model name ' ..', model name must not contain path traversal characters",
+            ),
+            (
+                ".\t",
+                "invalid model name '.\t', model name must not contain path traversal characters",
+            ),
             (" ", "Model name cannot be empty. Please enter a valid name to deploy."),
             ("\t\r\n", "Model name cannot be empty. Please enter a valid name to deploy."),
         ],
@@ -41,7 +56,11 @@ class TestLoad:
         assert (type(error), error.message) == (InvalidArgument, text)
 
     def test_no_version_to_load(self, serve, model_repository):
-        write(model_repository, "m", config='backend: "version_reporter" version_policy { specific { versions: 7 } }')
+        write(
+            model_repository,
+            "m",
+            config='backend: "version_reporter" version_policy { specific { versions: 7 } }',
+        )
         with serve() as server:
             error = error_of(server.engine.load_model, "m")
             assert error_of(server.engine.model_metadata, "m").message == (
@@ -59,19 +78,34 @@ class TestLoad:
 
     def test_a_backend_that_raises(self, serve, model_repository):
         for version, text in ((1, ""), (2, "cannot be loaded")):
-            write(model_repository, "m", text, version, 'backend: "version_reporter" version_policy { all {} }')
+            write(
+                model_repository,
+                "m",
+                text,
+                version,
+                'backend: "version_reporter" version_policy { all {} }',
+            )
         with serve() as server:
             error = error_of(server.engine.load_model, "m")
             reason = "Internal: ValueError: no weights"
-            assert index(server) == [("m", "1", "UNAVAILABLE", "unloaded"), ("m", "2", "UNAVAILABLE", reason)]
+            assert index(server) == [
+                ("m", "1", "UNAVAILABLE", "unloaded"),
+                ("m", "2", "UNAVAILABLE", reason),
+            ]
         assert type(error) is InvalidArgument
-        assert error.message == f"load failed for model 'm': version 2 is at UNAVAILABLE state: {reason};\n"
+        assert (
+            error.message
+            == f"load failed for model 'm': version 2 is at UNAVAILABLE state: {reason};\n"
+        )
 
     def test_a_folder_called_otherwise_than_its_model(self, serve, model_repository):
         write(model_repository, "m", config='name: "else" backend: "version_reporter"')
         with serve() as server:
             message = error_of(server.engine.load_model, "m").message
-        assert "unexpected directory name 'm' for model 'else', directory name must equal model name" in message
+        assert (
+            "unexpected directory name 'm' for model 'else', directory name must equal model name"
+            in message
+        )
 
     def test_a_model_that_did_not_change_is_left_alone(self, serve, model_repository, event_log):
         write(model_repository, "m")
@@ -89,10 +123,14 @@ class TestLoad:
             assert number(server, "m") == 5
             assert index(server) == [("m", "1", "READY", "")]
 
-    def test_loads_of_one_model_at_the_same_time_load_it_once(self, serve, model_repository, event_log):
+    def test_loads_of_one_model_at_the_same_time_load_it_once(
+        self, serve, model_repository, event_log
+    ):
         write(model_repository, "m")
         with serve() as server:
-            threads = [threading.Thread(target=server.engine.load_model, args=("m",)) for _ in range(4)]
+            threads = [
+                threading.Thread(target=server.engine.load_model, args=("m",)) for _ in range(4)
+            ]
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -116,12 +154,17 @@ class TestSeveralRepositories:
         with serve(mode="none", **both) as server:
             assert (number(server, "a"), number(server, "b")) == (1, 2)
 
-    def test_a_model_in_two_of_them_is_refused_and_listed(self, serve, model_repository, other, both):
+    def test_a_model_in_two_of_them_is_refused_and_listed(
+        self, serve, model_repository, other, both
+    ):
         for repository in (model_repository, other):
             write(repository, "m")
         with serve(**both) as server:
             why = "model appears in two or more repositories"
-            assert error_of(server.engine.load_model, "m").message == f"{POLL_FAILED.format('m')}: {why}"
+            assert (
+                error_of(server.engine.load_model, "m").message
+                == f"{POLL_FAILED.format('m')}: {why}"
+            )
             assert index(server) == [("m", "", "UNAVAILABLE", why)]
             assert index(server, ready=True) == []
 
@@ -133,7 +176,9 @@ class TestSeveralRepositories:
         with serve(mode="poll", **both) as server:
             write(other, "m")
             server._repository.poll()
-            assert error_of(server.engine.model_metadata, "m").message.endswith("has no available versions")
+            assert error_of(server.engine.model_metadata, "m").message.endswith(
+                "has no available versions"
+            )
         assert "'m': model appears in two or more repositories" in caplog.messages
 
 
@@ -164,7 +209,9 @@ class TestOverride:
             server.engine.load_model("m")
             assert number(server, "m") == 30
 
-    def test_a_configuration_is_kept_after_another_load_request_failed(self, serve, model_repository, number):
+    def test_a_configuration_is_kept_after_another_load_request_failed(
+        self, serve, model_repository, number
+    ):
         write(model_repository, "m", 10, version=1)
         write(model_repository, "m", 20, version=2)
         with serve() as server:
@@ -185,7 +232,9 @@ class TestOverride:
             server.engine.load_model("m")
             assert number(server, "m") == 20
 
-    def test_a_configuration_of_the_first_load_lasts_until_the_next_plain_load(self, serve, model_repository, number):
+    def test_a_configuration_of_the_first_load_lasts_until_the_next_plain_load(
+        self, serve, model_repository, number
+    ):
         write(model_repository, "m", 10, version=1)
         write(model_repository, "m", 20, version=2)
         with serve() as server:
@@ -206,16 +255,22 @@ class TestOverride:
             "[]",
         ],
     )
-    def test_a_broken_override_is_rejected_and_the_model_keeps_serving(self, serve, model_repository, number, config):
+    def test_a_broken_override_is_rejected_and_the_model_keeps_serving(
+        self, serve, model_repository, number, config
+    ):
         write(model_repository, "m", 10)
         with serve() as server:
             server.engine.load_model("m")
             error = error_of(server.engine.load_model, "m", config)
             assert number(server, "m") == 10
         assert isinstance(error, Internal)
-        assert error.message.startswith(POLL_FAILED.format("m") + ": the 'config' parameter of the load request ")
+        assert error.message.startswith(
+            POLL_FAILED.format("m") + ": the 'config' parameter of the load request "
+        )
 
-    def test_files_replace_the_folder_until_they_are_unloaded(self, serve, model_repository, number, folder, event_log):
+    def test_files_replace_the_folder_until_they_are_unloaded(
+        self, serve, model_repository, number, folder, event_log
+    ):
         write(model_repository, "m", 10)
         with serve() as server:
             server.engine.load_model("m", "{}", {"file:3/model.txt": b"30"})
@@ -251,7 +306,12 @@ class TestOverride:
 
     @pytest.mark.parametrize(
         "files",
-        [{"file:../1/x": b""}, {"file:1/model.txt": b"cannot be loaded"}, {"file:1/x\0": b""}, {"file:x/model": b""}],
+        [
+            {"file:../1/x": b""},
+            {"file:1/model.txt": b"cannot be loaded"},
+            {"file:1/x\0": b""},
+            {"file:x/model": b""},
+        ],
     )
     def test_files_of_a_failed_load_are_removed(self, serve, files, folder):
         with serve() as server:
@@ -275,7 +335,10 @@ class TestUnload:
             assert index(server) == [("m", "1", "UNAVAILABLE", "unloaded")]
             assert index(server, ready=True) == []
             assert server.engine.is_ready()
-        assert (type(error), error.message) == (NotFound, "Request for unknown model: 'm' has no available versions")
+        assert (type(error), error.message) == (
+            NotFound,
+            "Request for unknown model: 'm' has no available versions",
+        )
 
     def test_an_unknown_model_is_no_error_and_leaves_no_trace(self, serve):
         with serve() as server:
@@ -283,7 +346,9 @@ class TestUnload:
             assert server._repository._models._locks == {}
             assert index(server) == []
 
-    def test_requests_in_flight_finish_and_the_model_can_be_loaded_meanwhile(self, serve, model_repository, recorder):
+    def test_requests_in_flight_finish_and_the_model_can_be_loaded_meanwhile(
+        self, serve, model_repository, recorder
+    ):
         gate = Gate()
         model_repository.add("m", config_of("gated"))
         with serve(ToyPlugin({"gated": gated(gate)})) as server:
@@ -304,7 +369,9 @@ class TestUnload:
 class TestReload:
     ROUNDS = 30
 
-    def test_clients_notice_a_reload_only_by_the_results(self, serve, model_repository, recorder, number):
+    def test_clients_notice_a_reload_only_by_the_results(
+        self, serve, model_repository, recorder, number
+    ):
         write(model_repository, "m", 0)
         completed, stop = [], threading.Event()
 
@@ -343,12 +410,16 @@ class TestReload:
             write(model_repository, "m", "cannot be loaded")
             error = error_of(server.engine.load_model, "m")
             assert "no weights" in error.message
-            assert "failed to load 'm' version 1: Internal: ValueError: no weights" in caplog.messages
+            assert (
+                "failed to load 'm' version 1: Internal: ValueError: no weights" in caplog.messages
+            )
             assert "failed to load 'm'; loaded versions keep serving" in caplog.messages
             assert number(server, "m") == 1
             assert index(server) == [("m", "1", "READY", "")]
 
-    def test_a_new_version_takes_over_and_the_old_one_is_unloaded(self, serve, model_repository, number, event_log):
+    def test_a_new_version_takes_over_and_the_old_one_is_unloaded(
+        self, serve, model_repository, number, event_log
+    ):
         write(model_repository, "m", 1)
         with serve() as server:
             server.engine.load_model("m")
@@ -360,7 +431,9 @@ class TestReload:
             assert index(server) == [("m", "1", "UNAVAILABLE", "unloaded"), ("m", "2", "READY", "")]
 
 
-def test_a_request_during_a_reload_goes_to_the_new_version(serve, model_repository, recorder, number):
+def test_a_request_during_a_reload_goes_to_the_new_version(
+    serve, model_repository, recorder, number
+):
     write(model_repository, "m", 1)
     with serve() as server:
         server.engine.load_model("m")

@@ -22,7 +22,9 @@ POLL_FAILED = "failed to load '{}', failed to poll from model repository"
 class TestPoll:
     @pytest.fixture
     def polled(self, serve):
-        return lambda *plugins, **settings: serve(*plugins, mode="poll", control={"interval_s": 3600}, **settings)
+        return lambda *plugins, **settings: serve(
+            *plugins, mode="poll", control={"interval_s": 3600}, **settings
+        )
 
     def test_added_changed_and_removed_models_and_versions_are_followed(
         self, polled, model_repository, number, event_log
@@ -94,7 +96,11 @@ class TestPoll:
             ((_, _, state, reason),) = index(server)
             assert state == "READY"
             assert reason.startswith("still serves the previous load; the last load failed: ")
-            assert {"weights": "no weights", "configuration": "config.pbtxt", "files": "out of reach"}[how] in reason
+            assert {
+                "weights": "no weights",
+                "configuration": "config.pbtxt",
+                "files": "out of reach",
+            }[how] in reason
             write(model_repository, "m", 3, config="")
             server._repository.poll()
             assert index(server) == [("m", "1", "READY", "")]
@@ -112,7 +118,9 @@ class TestPoll:
             server._repository.poll()
             assert index(server) == [("m", "1", "READY", "")]
 
-    def test_unavailable_files_are_fetched_by_the_next_poll(self, polled, model_repository, number, monkeypatch):
+    def test_unavailable_files_are_fetched_by_the_next_poll(
+        self, polled, model_repository, number, monkeypatch
+    ):
         def away(*_):
             raise Unavailable("out of reach")
 
@@ -126,7 +134,9 @@ class TestPoll:
             server._repository.poll()
             assert number(server, "m") == 2
 
-    def test_a_missing_repository_is_an_error_and_loaded_models_keep_serving(self, polled, model_repository, number):
+    def test_a_missing_repository_is_an_error_and_loaded_models_keep_serving(
+        self, polled, model_repository, number
+    ):
         write(model_repository, "m", 1)
         with polled() as server:
             shutil.rmtree(model_repository.path)
@@ -139,7 +149,10 @@ class TestPoll:
             for call in (server.engine.load_model, server.engine.unload_model):
                 error = error_of(call, "m")
                 assert type(error) is Unavailable
-                assert error.message == "explicit model load / unload is not allowed if polling is enabled"
+                assert (
+                    error.message
+                    == "explicit model load / unload is not allowed if polling is enabled"
+                )
 
 
 class TestStart:
@@ -162,7 +175,10 @@ class TestStart:
             serve(control={"load": ["missing"]}),
         ):
             pass
-        assert "failed to poll model 'missing': model not found in any model repository." in caplog.messages
+        assert (
+            "failed to poll model 'missing': model not found in any model repository."
+            in caplog.messages
+        )
 
     def test_four_models_load_at_once(self, serve, model_repository):
         barrier, lock, at_once, most = threading.Barrier(4), threading.Lock(), [], []
@@ -189,7 +205,9 @@ class TestStart:
         write(model_repository, "bad", "cannot be loaded")
         with serve(mode="none", exit_on_error=False):
             pass
-        (loaded,) = (line for line in caplog.messages if line.startswith("successfully loaded 'good'"))
+        (loaded,) = (
+            line for line in caplog.messages if line.startswith("successfully loaded 'good'")
+        )
         assert loaded.startswith("successfully loaded 'good' in ")
         assert loaded.endswith(("(1 of 2)", "(2 of 2, 1 failed)"))
         assert "failed to load 'bad' version 1: Internal: ValueError: no weights" in caplog.messages
@@ -200,7 +218,9 @@ class TestStart:
         ]  # fmt: skip
         assert "ValueError: no weights" in table
 
-    def test_a_failed_load_is_repeated_as_often_as_configured(self, serve, model_repository, event_log):
+    def test_a_failed_load_is_repeated_as_often_as_configured(
+        self, serve, model_repository, event_log
+    ):
         write(model_repository, "m", "cannot be loaded")
         with serve(mode="none", control={"retries": 2}, exit_on_error=False):
             assert len(event_log.events("load")) == 3
@@ -231,7 +251,9 @@ class TestStop:
         model_repository.add("m", config_of("slow"))
         errors = []
         with serve(ToyPlugin({"slow": Slow})) as server:
-            thread = threading.Thread(target=lambda: errors.append(error_of(server._repository.load, "m")))
+            thread = threading.Thread(
+                target=lambda: errors.append(error_of(server._repository.load, "m"))
+            )
             thread.start()
             assert loading.wait(10)
             assert server._repository.stop(10)
@@ -248,13 +270,17 @@ class TestAgents:
         with serve(agents) as server:
             server.engine.load_model("m")
             assert agents.calls == [
-                (name, action) for action in ("LOAD", "LOAD_COMPLETE") for name in ("first", "second")
+                (name, action)
+                for action in ("LOAD", "LOAD_COMPLETE")
+                for name in ("first", "second")
             ]
             agents.calls.clear()
             server.engine.unload_model("m")
             assert server._repository._drainer.wait(10)
             assert agents.calls == [
-                (name, action) for action in ("UNLOAD", "UNLOAD_COMPLETE") for name in ("first", "second")
+                (name, action)
+                for action in ("UNLOAD", "UNLOAD_COMPLETE")
+                for name in ("first", "second")
             ]
 
     def test_a_reload_completes_before_the_old_one_unloads(self, serve, model_repository):
@@ -280,17 +306,28 @@ class TestAgents:
 
     def test_the_configuration_returned_by_agents_is_used(self, serve, model_repository, tmp_path):
         """The configuration used to find the agents may differ from the one they return."""
-        write(model_repository, "m", config='backend: "version_reporter" max_batch_size: 7 ' + AGENTS % "")
+        write(
+            model_repository,
+            "m",
+            config='backend: "version_reporter" max_batch_size: 7 ' + AGENTS % "",
+        )
         unsealed = ModelRepository(tmp_path / "unsealed")
         write(unsealed, "m", config='backend: "version_reporter" max_batch_size: 3 ' + AGENTS % "")
         with serve(AgentPlugin(unsealed.path / "m")) as server:
             server.engine.load_model("m")
             assert server.engine.model_config("m", -1).max_batch_size == 3
 
-    def test_a_configuration_that_names_other_agents_in_the_end_is_refused(self, serve, model_repository, tmp_path):
+    def test_a_configuration_that_names_other_agents_in_the_end_is_refused(
+        self, serve, model_repository, tmp_path
+    ):
         write(model_repository, "m", config='backend: "version_reporter"' + AGENTS % "")
         unsealed = ModelRepository(tmp_path / "unsealed")
-        write(unsealed, "m", config='backend: "version_reporter"' + AGENTS % 'parameters { key: "refuse" value: "no" }')
+        write(
+            unsealed,
+            "m",
+            config='backend: "version_reporter"'
+            + AGENTS % 'parameters { key: "refuse" value: "no" }',
+        )
         agents = AgentPlugin(unsealed.path / "m")
         with serve(agents) as server:
             error = error_of(server.engine.load_model, "m")
@@ -303,7 +340,9 @@ class TestAgents:
         agents = AgentPlugin()
         with serve(agents) as server:
             error_of(server.engine.load_model, "m")
-        assert agents.calls == [(name, action) for action in ("LOAD", "LOAD_FAIL") for name in ("first", "second")]
+        assert agents.calls == [
+            (name, action) for action in ("LOAD", "LOAD_FAIL") for name in ("first", "second")
+        ]
 
     def test_an_agent_that_raises_fails_the_load_with_its_text(self, serve, model_repository):
         refusal = 'parameters { key: "refuse" value: "bad seal" }'
@@ -312,7 +351,9 @@ class TestAgents:
         with serve(agents) as server:
             error = error_of(server.engine.load_model, "m")
         assert error.message == f"{POLL_FAILED.format('m')}: ValueError: bad seal"
-        assert agents.calls == [(name, action) for action in ("LOAD", "LOAD_FAIL") for name in ("first", "second")]
+        assert agents.calls == [
+            (name, action) for action in ("LOAD", "LOAD_FAIL") for name in ("first", "second")
+        ]
 
     def test_a_missing_agent_fails_the_load(self, serve, model_repository):
         write(

@@ -86,18 +86,29 @@ def test_unloading_frees_all_memory_of_a_model(
     assert returned == [0, 0, 0]
 
 
-def test_reloading_frees_all_memory_of_the_replaced_version(model_repository: ModelRepository) -> None:
+def test_reloading_frees_all_memory_of_the_replaced_version(
+    model_repository: ModelRepository,
+) -> None:
     write(model_repository, BASE + "instance_group { kind: KIND_CPU }")
     plugin = ToyPlugin({"counting": Weighty})
     with isolating(model_repository, plugin, control={"mode": "explicit", "load": ["m"]}) as server:
-        write(model_repository, BASE + 'instance_group { kind: KIND_CPU } parameters { key: "new" value {} }')
+        write(
+            model_repository,
+            BASE + 'instance_group { kind: KIND_CPU } parameters { key: "new" value {} }',
+        )
         server.engine.load_model("m")
         assert server.server._repository._drainer.wait(10)
         assert used(server) == 2
-        write(model_repository, BASE + 'instance_group { kind: KIND_CPU count: 3 } parameters { key: "new" value {} }')
+        write(
+            model_repository,
+            BASE + 'instance_group { kind: KIND_CPU count: 3 } parameters { key: "new" value {} }',
+        )
         server.engine.load_model("m")
         assert used(server) == 4
-        write(model_repository, BASE + 'instance_group { kind: KIND_CPU } parameters { key: "new" value {} }')
+        write(
+            model_repository,
+            BASE + 'instance_group { kind: KIND_CPU } parameters { key: "new" value {} }',
+        )
         server.engine.load_model("m")
         until = time.monotonic() + 10
         while used(server) > 2 and time.monotonic() < until:

@@ -13,11 +13,15 @@ from tritonpy.repository.model_loader import model_identity
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
-def context(folder: Path, config: str = 'backend: "toy"', name: str = "m", version: int = 1) -> ModelContext:
+def context(
+    folder: Path, config: str = 'backend: "toy"', name: str = "m", version: int = 1
+) -> ModelContext:
     engine: Any = None
     made = text_format.Parse(config, ModelConfig(name=name))
     log = logging.LoggerAdapter(logging.getLogger("test"), {})
-    return ModelContext(name, version, made, folder, folder / str(version), {}, {}, NoOptions(), engine, log)
+    return ModelContext(
+        name, version, made, folder, folder / str(version), {}, {}, NoOptions(), engine, log
+    )
 
 
 @pytest.fixture
@@ -41,7 +45,9 @@ def test_in_a_private_cache_each_load_has_its_own_identity(folder: Path) -> None
     assert model_identity(context(folder), False) != model_identity(context(folder), False)
 
 
-def test_in_a_shared_cache_equal_models_have_the_same_identity(folder: Path, tmp_path: Path) -> None:
+def test_in_a_shared_cache_equal_models_have_the_same_identity(
+    folder: Path, tmp_path: Path
+) -> None:
     copy = tmp_path / "elsewhere" / "m"
     for path in folder.rglob("*"):
         if path.is_file():
@@ -49,7 +55,9 @@ def test_in_a_shared_cache_equal_models_have_the_same_identity(folder: Path, tmp
     assert model_identity(context(folder), True) == model_identity(context(copy), True)
 
 
-@pytest.mark.parametrize("changed", ["1/model.onnx", "1/parts/a.bin", "labels.txt", "lib/shared.py", "1/new.bin"])
+@pytest.mark.parametrize(
+    "changed", ["1/model.onnx", "1/parts/a.bin", "labels.txt", "lib/shared.py", "1/new.bin"]
+)
 def test_every_file_of_the_version_affects_the_identity(folder: Path, changed: str) -> None:
     before = model_identity(context(folder), True)
     write(folder / changed, "changed")

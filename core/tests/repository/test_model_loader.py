@@ -14,7 +14,12 @@ from tritonpy.custom_metrics import SERVER_METRICS, MetricKind
 from tritonpy.errors import InvalidArgument, TritonError
 from tritonpy.plugins import install_command
 from tritonpy.plugins.backends import BackendFolders, Backends
-from tritonpy.repository.model_loader import load_hint, read_labels, resolve_runtime, unreadable_hint
+from tritonpy.repository.model_loader import (
+    load_hint,
+    read_labels,
+    resolve_runtime,
+    unreadable_hint,
+)
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing import ModelRepository
 from tritonpy_testing.parse import model_config
@@ -30,12 +35,18 @@ def load_error(server, name):
     return failed.value.message
 
 
-def test_a_folder_with_only_a_backend_s_file_is_a_model(serve, model_repository, recorder, event_log):
+def test_a_folder_with_only_a_backend_s_file_is_a_model(
+    serve, model_repository, recorder, event_log
+):
     write(model_repository, "m", 42)
     with serve() as server:
         server.engine.load_model("m")
         config = server.engine.model_config("m")
-        assert (config.name, config.backend, config.default_model_filename) == ("m", "version_reporter", "model.txt")
+        assert (config.name, config.backend, config.default_model_filename) == (
+            "m",
+            "version_reporter",
+            "model.txt",
+        )
         (responses,) = recorder.wait(ask(server.engine, recorder, "m", [0]))
         assert numbers(responses) == [[42]]
     event_log.wait_for_handles()
@@ -45,14 +56,22 @@ def test_the_load_reuses_what_auto_completion_opened(serve, model_repository, ev
     write(model_repository, "m")
     with serve() as server:
         server.engine.load_model("m")
-        assert event_log.events("auto_complete", "load") == [("auto_complete", "m", 1), ("load", "m", 1)]
+        assert event_log.events("auto_complete", "load") == [
+            ("auto_complete", "m", 1),
+            ("load", "m", 1),
+        ]
         assert event_log.open_handles == [("m", 1)]
     event_log.wait_for_handles()
 
 
 def test_auto_completion_uses_a_version_that_is_loaded(serve, model_repository, event_log):
     for version in (1, 2, 3):
-        write(model_repository, "m", version=version, config="version_policy { specific { versions: [1, 2] } }")
+        write(
+            model_repository,
+            "m",
+            version=version,
+            config="version_policy { specific { versions: [1, 2] } }",
+        )
     with serve() as server:
         server.engine.load_model("m")
         assert event_log.events("auto_complete") == [("auto_complete", "m", 2)]
@@ -74,12 +93,22 @@ def test_completion_can_be_turned_off(serve, model_repository, event_log):
         ("cannot be loaded", "", "no weights"),
         ("has no instance", "", "no memory"),
         ("", "input { name: 'IN' data_type: TYPE_INT32 dims: -5 } max_batch_size: 2", "dims"),
-        ("", "output { name: 'OUT' data_type: TYPE_INT32 dims: 1 label_filename: 'no.txt' }", "label file 'no.txt'"),
+        (
+            "",
+            "output { name: 'OUT' data_type: TYPE_INT32 dims: 1 label_filename: 'no.txt' }",
+            "label file 'no.txt'",
+        ),
         ("", "sequence_batching {}", "sequence"),
-        ("", "backend: 'version_reporter' dynamic_batching {}", install_command("tritonpy-batching-dynamic")),
+        (
+            "",
+            "backend: 'version_reporter' dynamic_batching {}",
+            install_command("tritonpy-batching-dynamic"),
+        ),
     ],
 )
-def test_a_failed_load_frees_what_was_opened(serve, model_repository, event_log, text, config, says):
+def test_a_failed_load_frees_what_was_opened(
+    serve, model_repository, event_log, text, config, says
+):
     write(model_repository, "m", text, config=config)
     with serve() as server:
         assert says in load_error(server, "m")
@@ -112,7 +141,11 @@ def test_a_failed_auto_completion_fails_every_version(serve, model_repository):
 
 
 def test_all_problems_of_a_configuration_are_reported_with_positions(serve, model_repository):
-    write(model_repository, "m", config='backend: "version_reporter"\nmax_batch_sise: 3\n  platfrom: "x"\n')
+    write(
+        model_repository,
+        "m",
+        config='backend: "version_reporter"\nmax_batch_sise: 3\n  platfrom: "x"\n',
+    )
     with serve() as server:
         message = load_error(server, "m")
     assert message.startswith("failed to load 'm', failed to poll from model repository: ")
@@ -134,7 +167,8 @@ def test_validation_problems_have_positions(serve, model_repository):
 
 
 @pytest.mark.parametrize(
-    "content", [b"\x00\xff\xfe garbage", b"{" * 10_000, b"input [", "max_batch_size".encode("utf-16")]
+    "content",
+    [b"\x00\xff\xfe garbage", b"{" * 10_000, b"input [", "max_batch_size".encode("utf-16")],
 )
 def test_an_unparsable_configuration_fails_only_its_own_load(serve, model_repository, content):
     write(model_repository, "good")
@@ -160,13 +194,17 @@ def test_a_model_without_backend_and_files_is_rejected(serve, model_repository):
 
 def test_the_named_configuration_file_is_used(serve, model_repository):
     write(model_repository, "m", config='backend: "missing"')
-    model_repository.add("m", files={"configs/mine.pbtxt": 'backend: "version_reporter" max_batch_size: 7'})
+    model_repository.add(
+        "m", files={"configs/mine.pbtxt": 'backend: "version_reporter" max_batch_size: 7'}
+    )
     with serve(model_config_name="mine") as server:
         server.engine.load_model("m")
         assert server.engine.model_config("m").max_batch_size == 7
 
 
-def test_another_plugin_s_backend_is_not_imported_for_a_model_that_names_its_own(serve, model_repository):
+def test_another_plugin_s_backend_is_not_imported_for_a_model_that_names_its_own(
+    serve, model_repository
+):
     write(model_repository, "m", config='backend: "version_reporter"')
     with serve(ToyPlugin({"heavy": "no_such_module:Heavy"})) as server:
         server.engine.load_model("m")
@@ -217,18 +255,26 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize("runtime", ["", 'runtime: "model.py"'])
-def test_a_python_based_backend_serves_models_without_a_model_file(serve, model_repository, recorder, folder, runtime):
+def test_a_python_based_backend_serves_models_without_a_model_file(
+    serve, model_repository, recorder, folder, runtime
+):
     model_repository.add("m", config_of("mine", more=runtime), versions={1: {"weights.bin": "x"}})
     with serve(python_plugin(), backend_directory=str(folder.parent)) as server:
         server.engine.load_model("m")
         (responses,) = recorder.wait(ask(server.engine, recorder, "m", [4]))
         assert numbers(responses) == [[8]]
         config = server.engine.model_config("m")
-        assert (config.backend, config.runtime, config.default_model_filename) == ("mine", "model.py", "")
+        assert (config.backend, config.runtime, config.default_model_filename) == (
+            "mine",
+            "model.py",
+            "",
+        )
     assert [context.backend_directory for context in InPython.seen] == [folder]
 
 
-def test_a_version_of_a_python_based_backend_may_be_an_empty_folder(serve, model_repository, folder):
+def test_a_version_of_a_python_based_backend_may_be_an_empty_folder(
+    serve, model_repository, folder
+):
     model_repository.add("m", config_of("mine"))
     (model_repository.path / "m" / "1").mkdir(exist_ok=True)
     with serve(python_plugin(), backend_directory=str(folder.parent)) as server:
@@ -236,7 +282,9 @@ def test_a_version_of_a_python_based_backend_may_be_an_empty_folder(serve, model
         assert server.engine.is_model_ready("m", 1)
 
 
-def test_a_model_of_the_python_backend_itself_has_no_backend_directory(serve, model_repository, folder):
+def test_a_model_of_the_python_backend_itself_has_no_backend_directory(
+    serve, model_repository, folder
+):
     model_repository.add("m", config_of("python"), versions={1: {"model.py": ""}})
     with serve(python_plugin(), backend_directory=str(folder.parent)) as server:
         server.engine.load_model("m")
@@ -245,9 +293,14 @@ def test_a_model_of_the_python_backend_itself_has_no_backend_directory(serve, mo
 
 
 def test_a_missing_python_based_backend_fails_the_load(serve, model_repository, folder):
-    model_repository.add("m", config_of("missing", more='runtime: "model.py"'), versions={1: {"weights.bin": ""}})
+    model_repository.add(
+        "m", config_of("missing", more='runtime: "model.py"'), versions={1: {"weights.bin": ""}}
+    )
     with serve(python_plugin(), backend_directory=str(folder.parent)) as server:
-        assert "unable to find Python backend based backend library 'model.py' for model 'm'" in load_error(server, "m")
+        assert (
+            "unable to find Python backend based backend library 'model.py' for model 'm'"
+            in load_error(server, "m")
+        )
 
 
 def test_a_python_based_backend_needs_the_python_backend(serve, model_repository, folder):
@@ -270,7 +323,9 @@ class Miscompleting(Doubler):
 def test_problems_after_auto_completion_name_the_backend(serve, model_repository):
     model_repository.add("m", config_of("wrong"))
     with serve(ToyPlugin({"wrong": Miscompleting})) as server:
-        assert "config.pbtxt, completed by backend 'wrong' has 1 problem:" in load_error(server, "m")
+        assert "config.pbtxt, completed by backend 'wrong' has 1 problem:" in load_error(
+            server, "m"
+        )
 
 
 class Counting(Doubler):
@@ -310,7 +365,10 @@ def test_custom_metrics_exist_until_the_model_is_unloaded(serve, model_repositor
     with serve(ToyPlugin({"counting": Counting}), control={"load": ["a", "b"]}) as server:
         for model, count in (("a", 3), ("b", 1)):
             recorder.wait(*[ask(server.engine, recorder, model, [1]) for _ in range(count)])
-        assert sorted(made(server)["executions"], key=str) == [({"model": "a"}, 3), ({"model": "b"}, 1)]
+        assert sorted(made(server)["executions"], key=str) == [
+            ({"model": "a"}, 3),
+            ({"model": "b"}, 1),
+        ]
         assert list(made(server)) == ["executions"]
         server.engine.unload_model("a")
         assert server._repository._drainer.wait(10)
@@ -319,7 +377,9 @@ def test_custom_metrics_exist_until_the_model_is_unloaded(serve, model_repositor
 
 
 def test_a_load_that_fails_leaves_no_metric(serve, model_repository):
-    model_repository.add("m", config_of("counting", more='parameters { key: "fails" value { string_value: "1" } }'))
+    model_repository.add(
+        "m", config_of("counting", more='parameters { key: "fails" value { string_value: "1" } }')
+    )
     with serve(ToyPlugin({"counting": Counting})) as server:
         assert "no memory" in load_error(server, "m")
         assert made(server) == {}
@@ -338,7 +398,9 @@ def test_each_line_is_a_label(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match=r"label file 'none.txt' of model 'm' cannot be read: No such file"):
+    with pytest.raises(
+        InvalidArgument, match=r"label file 'none.txt' of model 'm' cannot be read: No such file"
+    ):
         read_labels(config("none.txt"), tmp_path)
 
 
@@ -386,7 +448,9 @@ def open_repository():
     ("folder_path", "kind"),
     [("m", "folder"), ("m/1", "folder"), ("m/1/model.txt", "file"), ("m/config.pbtxt", "file")],
 )
-def test_an_unreadable_folder_or_file_is_named_with_a_remedy(serve, open_repository, caplog, folder_path, kind):
+def test_an_unreadable_folder_or_file_is_named_with_a_remedy(
+    serve, open_repository, caplog, folder_path, kind
+):
     for name in ("first", "m"):
         write(open_repository, name, config='backend: "version_reporter"')
     path = open_repository.path / folder_path
@@ -415,8 +479,14 @@ def test_readable_files_give_no_hint(tmp_path):
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("Could not determine backend for model 'm'.", " It has no version folder: put the model's file into 'm/1/'."),
-        ("unable to find 'x' for model instance 'm'", ". It has no version folder: put the model's file into 'm/1/'."),
+        (
+            "Could not determine backend for model 'm'.",
+            " It has no version folder: put the model's file into 'm/1/'.",
+        ),
+        (
+            "unable to find 'x' for model instance 'm'",
+            ". It has no version folder: put the model's file into 'm/1/'.",
+        ),
         ("no memory", ""),
     ],
 )
@@ -445,7 +515,9 @@ def backends(tmp_path: Path) -> Backends:
     for name in ("mine", "both"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.py").touch()
-    plugins = toy_plugins(ToyPlugin({"python": Doubler, "both": Doubler, "toy": Doubler, "versatile": Versatile}))
+    plugins = toy_plugins(
+        ToyPlugin({"python": Doubler, "both": Doubler, "toy": Doubler, "versatile": Versatile})
+    )
     return Backends(plugins, {}, {}, BackendFolders(tmp_path))
 
 
@@ -471,7 +543,9 @@ def test_a_backend_folder_serves_models_that_no_plugin_serves(
 
 
 @pytest.mark.parametrize("backend", ["missing", "python", "toy"])
-def test_a_missing_backend_folder_is_an_error(backends: Backends, tmp_path: Path, backend: str) -> None:
+def test_a_missing_backend_folder_is_an_error(
+    backends: Backends, tmp_path: Path, backend: str
+) -> None:
     with pytest.raises(InvalidArgument) as refused:
         resolve_runtime(ModelConfig(name="m", backend=backend, runtime="model.py"), backends)
     assert refused.value.message == (

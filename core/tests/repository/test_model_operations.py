@@ -29,7 +29,9 @@ class Table:
 
 def taken(models):
     def take_out(key):
-        assert all(model.refuses and model.dispatcher.lock._is_owned() for model in models), "missing can come between"
+        assert all(model.refuses and model.dispatcher.lock._is_owned() for model in models), (
+            "missing can come between"
+        )
         return [key]
 
     return remove_if_idle(Table(*models), "m", take_out)

@@ -64,7 +64,9 @@ def serve(model_repository: ModelRepository) -> Serve:
     Reader.opened.clear()
     for name, number in (("m", "1"), ("secret", "2")):
         model_repository.add(name, TEXT, versions={1: {"number": number, "other": "3"}})
-    return lambda: serving(model_repository, toy_plugins(ToyPlugin({"reader": Reader})), control={"mode": "explicit"})
+    return lambda: serving(
+        model_repository, toy_plugins(ToyPlugin({"reader": Reader})), control={"mode": "explicit"}
+    )
 
 
 def response(server: Server, recorder: RecordingSink) -> int:
@@ -82,16 +84,22 @@ def failure(server: Server, files: dict[str, bytes] | None = None, **more: objec
     return failed.value.message
 
 
-def test_another_model_s_file_is_never_opened(serve: Serve, recorder: RecordingSink, model_repository: ModelRepository):
+def test_another_model_s_file_is_never_opened(
+    serve: Serve, recorder: RecordingSink, model_repository: ModelRepository
+):
     with serve() as server:
         text = failure(server, default_model_filename="../../secret/1/number")
-        assert "default_model_filename: '../../secret/1/number' is outside the model's folder" in text
+        assert (
+            "default_model_filename: '../../secret/1/number' is outside the model's folder" in text
+        )
         assert Reader.opened == []
         load(server, default_model_filename="other")
         assert response(server, recorder) == 3
 
 
-def test_an_operators_configuration_cannot_leave_the_folder(serve: Serve, model_repository: ModelRepository):
+def test_an_operators_configuration_cannot_leave_the_folder(
+    serve: Serve, model_repository: ModelRepository
+):
     model_repository.add("m", f'{TEXT} default_model_filename: "../../secret/1/number"')
     with serve() as server:
         with pytest.raises(TritonError, match=r"line 1, column .*is outside the model's folder"):
@@ -99,7 +107,9 @@ def test_an_operators_configuration_cannot_leave_the_folder(serve: Serve, model_
         assert Reader.opened == []
 
 
-def test_a_linked_version_folder_serves(serve: Serve, recorder: RecordingSink, model_repository: ModelRepository):
+def test_a_linked_version_folder_serves(
+    serve: Serve, recorder: RecordingSink, model_repository: ModelRepository
+):
     (model_repository.path / "m" / "1").rename(model_repository.path.parent / "storage")
     (model_repository.path / "m" / "1").symlink_to(model_repository.path.parent / "storage")
     with serve() as server:

@@ -7,7 +7,14 @@ import pytest
 
 from tritonpy.api.engine import ModelIndex
 from tritonpy.errors import InvalidArgument, NotFound, Unavailable
-from tritonpy.repository.model_table import LAZY, NO_VERSION, UNLOADED, LazyListing, ModelTable, State
+from tritonpy.repository.model_table import (
+    LAZY,
+    NO_VERSION,
+    UNLOADED,
+    LazyListing,
+    ModelTable,
+    State,
+)
 from tritonpy_testing import ModelRepository
 
 from ..toys.serving import ask
@@ -60,7 +67,12 @@ def test_the_highest_ready_version_serves_requests_without_a_version(table):
         ("m", 9, NotFound, "Request for unknown model: 'm' version 9 is not found"),
         ("m", 2, Unavailable, "Request for unknown model: 'm' version 2 is not at ready state"),
         ("broken", -1, NotFound, "Request for unknown model: 'broken' has no available versions"),
-        ("broken", NO_VERSION, NotFound, "Request for unknown model: 'broken' version 0 is not found"),
+        (
+            "broken",
+            NO_VERSION,
+            NotFound,
+            "Request for unknown model: 'broken' version 0 is not found",
+        ),
     ],
 )
 def test_lookups_of_unavailable_models_raise_tritons_errors(table, name, version, kind, text):
@@ -80,7 +92,11 @@ def test_a_swap_returns_the_previous_versions_and_marks_them_unloading(table):
     assert lines(table) == [("1", "UNLOADING", ""), ("2", "READY", ""), ("3", "READY", "")]
     table.finish_unload("m", 1, State.UNAVAILABLE, UNLOADED)
     table.finish_unload("m", 2, State.UNAVAILABLE, UNLOADED)
-    assert lines(table) == [("1", "UNAVAILABLE", "unloaded"), ("2", "READY", ""), ("3", "READY", "")]
+    assert lines(table) == [
+        ("1", "UNAVAILABLE", "unloaded"),
+        ("2", "READY", ""),
+        ("3", "READY", ""),
+    ]
 
 
 def test_a_version_that_failed_is_forgotten_once_the_model_loads_without_it(table):
@@ -124,8 +140,18 @@ def test_a_model_that_was_never_loaded_has_only_a_name(table):
 def test_everything_is_listed_by_name_and_version(table):
     for name in ("b", "a"):
         table.swap(name, {10: Model(name, 10), 9: Model(name, 9)})
-    assert [(model.name, model.version) for model in table.all_ready()] == [("a", 9), ("a", 10), ("b", 9), ("b", 10)]
-    assert [(name, version) for name, version, _ in table.records()] == [("a", 9), ("a", 10), ("b", 9), ("b", 10)]
+    assert [(model.name, model.version) for model in table.all_ready()] == [
+        ("a", 9),
+        ("a", 10),
+        ("b", 9),
+        ("b", 10),
+    ]
+    assert [(name, version) for name, version, _ in table.records()] == [
+        ("a", 9),
+        ("a", 10),
+        ("b", 9),
+        ("b", 10),
+    ]
 
 
 def test_a_model_reason_can_be_cleared():
@@ -253,10 +279,17 @@ def test_a_name_that_is_unique_is_enough_and_an_ambiguous_one_is_refused(served,
     with served(mode="none") as server:
         assert (number(server, "a"), number(server, "b")) == (10, 20)
         for name in ("m", "over"):
-            for call in (lambda name: number(server, name), server.engine.model_metadata, server.engine.model_config):
+            for call in (
+                lambda name: number(server, name),
+                server.engine.model_metadata,
+                server.engine.model_config,
+            ):
                 error = error_of(call, name)
                 assert (type(error), error.message) == (InvalidArgument, ambiguous(name))
-            assert error_of(server.engine.statistics, name).message == f"requested model '{name}' is not available"
+            assert (
+                error_of(server.engine.statistics, name).message
+                == f"requested model '{name}' is not available"
+            )
 
 
 def test_ensembles_find_members_of_their_own_repository_first(served, number):
@@ -270,20 +303,30 @@ def test_their_configuration_says_where_the_members_were_found(served, model_rep
             name: server.engine.model_config(name).ensemble_scheduling.step[0].model_namespace
             for name in ("over_a", "over_b", "across")
         }
-    assert found == {"over_a": str(model_repository.path), "over_b": str(other.path), "across": str(other.path)}
+    assert found == {
+        "over_a": str(model_repository.path),
+        "over_b": str(other.path),
+        "across": str(other.path),
+    }
 
 
 def test_the_index_lists_all_of_them_repository_by_repository(served, model_repository, other):
     with served(mode="none") as server:
         names = [name for name, _, state, _ in index(server) if state == "READY"]
     first, second = ["a", "across", "m", "over", "over_a"], ["b", "m", "over", "over_b"]
-    assert names == (first + second if str(model_repository.path) < str(other.path) else second + first)
+    assert names == (
+        first + second if str(model_repository.path) < str(other.path) else second + first
+    )
 
 
 def test_statistics_and_gauges_are_kept_apart(served, model_repository, other, recorder):
     with served(mode="none") as server:
         recorder.wait(ask(server.engine, recorder, "over_b", [0]))
-        counted = {one.namespace: one.inference_count for one in server.engine.statistics() if one.name == "m"}
+        counted = {
+            one.namespace: one.inference_count
+            for one in server.engine.statistics()
+            if one.name == "m"
+        }
         gauges = server.engine.gauges()
         assert (f"{other.path}::m", "1") in gauges
         assert (f"{model_repository.path}::m", "1") in gauges
@@ -293,13 +336,19 @@ def test_statistics_and_gauges_are_kept_apart(served, model_repository, other, r
 def test_loads_and_unloads_apply_to_all_models_of_the_name(served, number, ambiguous):
     with served() as server:
         unknown = error_of(number, server, "m")
-        assert (type(unknown), unknown.message) == (InvalidArgument, "Request for unknown model: 'm' is not found")
+        assert (type(unknown), unknown.message) == (
+            InvalidArgument,
+            "Request for unknown model: 'm' is not found",
+        )
         server.engine.load_model("over_a")
         assert error_of(number, server, "m").message == ambiguous("m")
         assert number(server, "over_a") == 1
         server.engine.unload_model("m")
         error = error_of(number, server, "m")
-        assert (type(error), error.message) == (NotFound, "Identifier of model 'm' is not found in global map")
+        assert (type(error), error.message) == (
+            NotFound,
+            "Identifier of model 'm' is not found in global map",
+        )
         server.engine.load_model("m")
         assert number(server, "over_a") == 1
 
@@ -313,7 +362,9 @@ def test_an_error_names_the_model_with_its_namespace(served, model_repository):
         )
 
 
-def test_members_are_resolved_again_when_models_with_their_name_change(served, model_repository, number, ambiguous):
+def test_members_are_resolved_again_when_models_with_their_name_change(
+    served, model_repository, number, ambiguous
+):
     with served(mode="poll", control={"interval_s": 3600}) as server:
         model_repository.remove("m")
         server._repository.poll()
@@ -346,10 +397,15 @@ def test_both_failures_are_reported(served, model_repository, other):
         write(repository, "m", "cannot be loaded")
     with served() as server:
         message = error_of(server.engine.load_model, "m").message
-    assert [str(repository.path) in message for repository in (model_repository, other)] == [True, True]
+    assert [str(repository.path) in message for repository in (model_repository, other)] == [
+        True,
+        True,
+    ]
 
 
-def test_without_namespaces_the_same_name_in_both_is_refused(served, serve, model_repository, other):
+def test_without_namespaces_the_same_name_in_both_is_refused(
+    served, serve, model_repository, other
+):
     both = [{"url": str(model_repository.path)}, {"url": str(other.path)}]
     with serve(PLUGIN, repositories=both) as server:
         text = "failed to load 'm', failed to poll from model repository: model appears in two or more repositories"

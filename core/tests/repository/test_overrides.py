@@ -25,7 +25,16 @@ def test_files_lie_in_a_folder_of_their_own_until_it_is_cleaned_up():
 
 @pytest.mark.parametrize(
     "key",
-    ["file:../1/model", "file:1/../../model", "file:/../model", "file:1/..", "file:", "file:/", "file:.", "1/../x"],
+    [
+        "file:../1/model",
+        "file:1/../../model",
+        "file:/../model",
+        "file:1/..",
+        "file:",
+        "file:/",
+        "file:.",
+        "1/../x",
+    ],
 )
 def test_a_path_that_leaves_the_model_is_refused_and_leaves_nothing(folder, key):
     with pytest.raises(InvalidArgument) as refused:
@@ -48,7 +57,9 @@ def test_a_leading_slash_is_dropped(key):
     folder.cleanup()
 
 
-@pytest.mark.parametrize("name", ["1/" + "x" * 300, "y/" * 3000 + "z", "x" * 300 + "/model", "\ud800"])
+@pytest.mark.parametrize(
+    "name", ["1/" + "x" * 300, "y/" * 3000 + "z", "x" * 300 + "/model", "\ud800"]
+)
 def test_a_name_that_no_file_can_have_is_refused_in_a_short_text(folder, name):
     with pytest.raises(InvalidArgument) as refused:
         write_override("m", {"file:1/model": b"x", f"file:{name}": b"y"})
@@ -57,7 +68,8 @@ def test_a_name_that_no_file_can_have_is_refused_in_a_short_text(folder, name):
 
 
 @pytest.mark.parametrize(
-    "keys", [("file:1/model", "file:1"), ("file:1", "file:1/model"), ("file:1/model", "file:1/model/x")]
+    "keys",
+    [("file:1/model", "file:1"), ("file:1", "file:1/model"), ("file:1/model", "file:1/model/x")],
 )
 def test_a_name_that_is_a_file_and_a_folder_is_refused(folder, keys):
     with pytest.raises(InvalidArgument, match="names a file that is a folder in another parameter"):

@@ -35,7 +35,15 @@ def test_it_polls_until_it_is_stopped():
 
 
 def test_a_repeated_error_is_logged_once_and_again_after_a_success(caplog):
-    run(Script(Unavailable("gone"), Unavailable("gone"), None, Unavailable("gone"), Unavailable("other")))
+    run(
+        Script(
+            Unavailable("gone"),
+            Unavailable("gone"),
+            None,
+            Unavailable("gone"),
+            Unavailable("other"),
+        )
+    )
     assert [record.message for record in caplog.records] == [
         f"{text}; loaded models keep serving" for text in ("gone", "gone", "other")
     ]

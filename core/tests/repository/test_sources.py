@@ -30,7 +30,11 @@ def test_models_are_found_with_their_repository():
     first, second = repositories_of("a b", "c")
     found = Sources([first, second]).scan()
     assert found.names == ["a", "b", "c"]
-    assert {name: model.repository for name, model in found.models.items()} == {"a": first, "b": first, "c": second}
+    assert {name: model.repository for name, model in found.models.items()} == {
+        "a": first,
+        "b": first,
+        "c": second,
+    }
 
 
 def test_a_name_in_two_repositories_cannot_be_loaded():
@@ -65,7 +69,11 @@ def test_several_models_are_looked_up_at_once():
 
 def test_names_are_counted_in_their_namespaces():
     assert sources("a b", "b").names() == {("", "a"): 1, ("", "b"): 2}
-    assert sources("a b", "b", namespaced=True).names() == {("a b", "a"): 1, ("a b", "b"): 1, ("b", "b"): 1}
+    assert sources("a b", "b", namespaced=True).names() == {
+        ("a b", "a"): 1,
+        ("a b", "b"): 1,
+        ("b", "b"): 1,
+    }
 
 
 @pytest.mark.parametrize("call", [Sources.scan, Sources.names, lambda found: found.look_up("a")])
@@ -103,7 +111,11 @@ def localized(repository):
 
 def test_a_model_is_localized_as_it_was_listed():
     found, path = localized(Moving(0))
-    assert (found.listing.fingerprint, path, found.namespace) == ("scanned", Path("scanned"), "space")
+    assert (found.listing.fingerprint, path, found.namespace) == (
+        "scanned",
+        Path("scanned"),
+        "space",
+    )
 
 
 def test_a_model_that_changes_meanwhile_is_looked_up_again():

@@ -48,9 +48,13 @@ class Loader:
 def load(files=("1/x", "2/x"), config=ALL, retries=0, named=(), **failures):
     loader, table = Loader({int(key[1:]): errors for key, errors in failures.items()}), ModelTable()
     listing = ModelListing("m", "", dict.fromkeys(files, ""))
-    prepared = PreparedModel(listing, None, config, "", None, None, None, SharedObjects(), requested_versions=named)
+    prepared = PreparedModel(
+        listing, None, config, "", None, None, None, SharedObjects(), requested_versions=named
+    )
     loading = VersionLoader(table, loader, retries)
-    return SimpleNamespace(loader=loader, table=table, run=lambda: loading.load(prepared, loading.choose(prepared)))
+    return SimpleNamespace(
+        loader=loader, table=table, run=lambda: loading.load(prepared, loading.choose(prepared))
+    )
 
 
 def states(run):
@@ -88,7 +92,9 @@ def test_a_failed_load_is_tried_again_as_often_as_configured(caplog):
     run = load(retries=2, v1=[ValueError("no"), ValueError("not yet")])
     assert sorted(run.run()) == [1, 2]
     assert run.loader.calls == ["complete", 1, 1, 1, 2]
-    assert "failed to load 'm' version 1, retrying: Internal: ValueError: not yet" in caplog.messages
+    assert (
+        "failed to load 'm' version 1, retrying: Internal: ValueError: not yet" in caplog.messages
+    )
 
 
 def test_the_last_attempt_decides():
@@ -101,7 +107,10 @@ def test_the_last_attempt_decides():
 def test_a_model_without_a_version_does_not_load(files):
     with pytest.raises(InvalidArgument) as failed:
         load(files).run()
-    assert failed.value.message == "at least one version must be available under the version policy of model 'm'"
+    assert (
+        failed.value.message
+        == "at least one version must be available under the version policy of model 'm'"
+    )
 
 
 def test_folders_that_look_like_versions_and_versions_that_are_missing_are_logged(caplog):

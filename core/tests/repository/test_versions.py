@@ -32,7 +32,10 @@ def test_folders_with_leading_zeros_are_ignored_and_named():
 
 
 def test_folders_whose_number_is_no_version_are_ignored_and_named():
-    assert version_folders([f"{2**63}/model", f"{2**63 - 1}/model", "1/model"]) == ([1, 2**63 - 1], [f"{2**63}"])
+    assert version_folders([f"{2**63}/model", f"{2**63 - 1}/model", "1/model"]) == (
+        [1, 2**63 - 1],
+        [f"{2**63}"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +58,9 @@ def test_the_policy_chooses(policy, chosen, missing):
 
 @given(VERSIONS, st.integers(1, 5))
 def test_latest_are_the_highest_ones(available, count):
-    chosen, _ = versions_to_load(model_config(f"version_policy {{ latest {{ num_versions: {count} }} }}"), available)
+    chosen, _ = versions_to_load(
+        model_config(f"version_policy {{ latest {{ num_versions: {count} }} }}"), available
+    )
     assert len(chosen) == min(count, len(available))
     assert all(version in chosen or version < min(chosen) for version in available)
 

@@ -118,7 +118,11 @@ def _text(path: Path) -> str:
 
 
 def write(
-    repository: ModelRepository, name: str, text: object = "", version: int = 1, config: str | None = None
+    repository: ModelRepository,
+    name: str,
+    text: object = "",
+    version: int = 1,
+    config: str | None = None,
 ) -> None:
     """Write a version of a model with unique modification times."""
     folder = repository.add(name, config, versions={version: {FILE: str(text)}})
@@ -129,7 +133,10 @@ def write(
 
 
 def index(server, ready=False):
-    return [(line.name, line.version, line.state, line.reason) for line in server.engine.repository_index(ready)]
+    return [
+        (line.name, line.version, line.state, line.reason)
+        for line in server.engine.repository_index(ready)
+    ]
 
 
 def error_of(call, *arguments):

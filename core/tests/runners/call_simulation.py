@@ -56,7 +56,10 @@ class CallSimulation:
         }
         self._decoupled = decoupled
         self._slots = {
-            name: [Slot(InstanceContext(f"{name}_0_{index}", "CPU", 0, index)) for index in range(count)]
+            name: [
+                Slot(InstanceContext(f"{name}_0_{index}", "CPU", 0, index))
+                for index in range(count)
+            ]
             for name, count in instances.items()
         }
         self._queues: dict[str, deque[Flow]] = {name: deque() for name in instances}
@@ -106,7 +109,9 @@ class CallSimulation:
         return self._configs[name]
 
     def _send(self, request: InferRequest, plan: Plan) -> Flow:
-        steps = [Plan(step.model_name) for step in self._configs[plan.model].ensemble_scheduling.step]
+        steps = [
+            Plan(step.model_name) for step in self._configs[plan.model].ensemble_scheduling.step
+        ]
         flow = Flow(request, deque(steps or plan.calls))
         (self.running if steps else self._queues[plan.model]).append(flow)
         return flow
@@ -114,13 +119,17 @@ class CallSimulation:
     def _takes(self) -> Iterator[Callable[[], None]]:
         for name, slots in self._slots.items():
             for slot in slots:
-                held = any(flow.batch is not None and flow.batch.instance is slot for flow in self.running)
+                held = any(
+                    flow.batch is not None and flow.batch.instance is slot for flow in self.running
+                )
                 if self._queues[name] and not held:
                     yield lambda name=name, slot=slot: self._take(name, slot)
 
     def _take(self, name: str, slot: Slot) -> None:
         flow = self._queues[name].popleft()
-        flow.request.batch = Batch([flow.request], model=SimpleNamespace(config=self._configs[name]), instance=slot)
+        flow.request.batch = Batch(
+            [flow.request], model=SimpleNamespace(config=self._configs[name]), instance=slot
+        )
         if name not in self._decoupled:
             flow.batch = flow.request.batch
             flow.batch.executing = True
@@ -128,7 +137,9 @@ class CallSimulation:
 
     def _steps(self) -> Iterator[Callable[[], None]]:
         for flow in self.running:
-            if (flow.waits_for is None or flow.waits_for.request.finished) and not self._is_blocked(flow):
+            if (flow.waits_for is None or flow.waits_for.request.finished) and not self._is_blocked(
+                flow
+            ):
                 yield lambda flow=flow: self._step(flow)
 
     def _is_blocked(self, flow: Flow) -> bool:
@@ -162,7 +173,9 @@ class CallSimulation:
 
 @cache
 def _model(name: str, count: int) -> ModelConfig:
-    return normalize(model_config(f'name: "{name}" instance_group {{ count: {count} kind: KIND_CPU }}'))
+    return normalize(
+        model_config(f'name: "{name}" instance_group {{ count: {count} kind: KIND_CPU }}')
+    )
 
 
 @cache

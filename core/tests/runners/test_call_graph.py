@@ -41,7 +41,9 @@ def test_a_second_instance_may_serve_the_first_but_not_vice_versa():
     simulation = CallSimulation({"a": 2})
     first, second = started(simulation, "a"), started(simulation, "a")
     simulation.call(first, Plan("a"))
-    with pytest.raises(Unavailable, match="'a_0_1' waits for model 'a', instance 'a_0_0' waits for model 'a'"):
+    with pytest.raises(
+        Unavailable, match="'a_0_1' waits for model 'a', instance 'a_0_0' waits for model 'a'"
+    ):
         simulation.call(second, Plan("a"))
     simulation.settle()
     assert simulation.unfinished() == []
@@ -73,7 +75,9 @@ def test_the_call_that_closes_a_cycle_of_two_requests_is_refused():
     simulation = CallSimulation({"a": 1, "b": 1})
     a, b = started(simulation, "a"), started(simulation, "b")
     simulation.call(a, Plan("b"))
-    with pytest.raises(Unavailable, match="'b_0_0' waits for model 'a', instance 'a_0_0' waits for model 'b'"):
+    with pytest.raises(
+        Unavailable, match="'b_0_0' waits for model 'a', instance 'a_0_0' waits for model 'b'"
+    ):
         simulation.call(b, Plan("a"))
     simulation.settle()
     assert simulation.unfinished() == []
@@ -93,7 +97,9 @@ def test_a_call_without_a_parent_counts_for_all_requests_of_its_batch():
     simulation.call(started(simulation, "a"), Plan("b"))
     simulation.moves()[0]()
     b = simulation.running[-1]
-    with pytest.raises(Unavailable, match="'b_0_0' waits for model 'a', instance 'a_0_0' waits for model 'b'"):
+    with pytest.raises(
+        Unavailable, match="'b_0_0' waits for model 'a', instance 'a_0_0' waits for model 'b'"
+    ):
         simulation.graph.admit(InferRequest("a", {}, None), b.batch)
 
 
@@ -102,7 +108,9 @@ def test_a_request_queued_behind_a_blocked_execution_waits_for_it():
     a, b = started(simulation, "a"), started(simulation, "b")
     behind = simulation.call(a, Plan("b")).request
     behind.batch = Batch([behind], model=b.batch.model, instance=b.batch.instance, executing=True)
-    with pytest.raises(Unavailable, match="'b_0_0' waits for model 'a', instance 'a_0_0' waits for model 'b'"):
+    with pytest.raises(
+        Unavailable, match="'b_0_0' waits for model 'a', instance 'a_0_0' waits for model 'b'"
+    ):
         simulation.call(b, Plan("a"))
 
 
@@ -120,7 +128,9 @@ def test_a_step_of_a_called_ensemble_is_part_of_the_cycle():
     simulation.moves()[0]()  # the step begins
     b = simulation.running[-1]
     assert b.request.model_name == "b"
-    with pytest.raises(Unavailable, match="'b_0_0' waits for model 'a', instance 'a_0_0' waits for model 'both'"):
+    with pytest.raises(
+        Unavailable, match="'b_0_0' waits for model 'a', instance 'a_0_0' waits for model 'both'"
+    ):
         simulation.call(b, Plan("a"))
 
 
@@ -131,7 +141,9 @@ def test_an_ensemble_does_not_wait_for_finished_steps():
     while len(ensemble.todo) > 1 or not ensemble.waits_for.request.finished:
         simulation.moves()[0]()  # the first two steps are finished, the third is not requested
     d = started(simulation, "d")
-    with pytest.raises(Unavailable, match="'d_0_0' waits for model 'a', instance 'a_0_0' waits for model 'e'"):
+    with pytest.raises(
+        Unavailable, match="'d_0_0' waits for model 'a', instance 'a_0_0' waits for model 'e'"
+    ):
         simulation.call(d, Plan("a"))
     simulation.call(started(simulation, "b"), Plan("a"))
 
@@ -165,7 +177,8 @@ def test_a_request_waits_for_the_calls_that_answer_it_also_after_execute_returne
     simulation.moves()[0]()
     d = simulation.running[-1]
     with pytest.raises(
-        Unavailable, match="a request of model 'd' waits for model 'a', instance 'a_0_0' waits for model 'd'"
+        Unavailable,
+        match="a request of model 'd' waits for model 'a', instance 'a_0_0' waits for model 'd'",
     ):
         simulation.call(d, Plan("a"))
 
@@ -206,7 +219,9 @@ def test_a_child_is_added_while_its_parents_instance_executes():
         simulation.graph.admit_child(InferRequest("a", {}, None, parent=a.request))
     a.batch.executing = False
     simulation.graph.admit_child(InferRequest("a", {}, None, parent=a.request))
-    simulation.graph.admit_child(InferRequest("a", {}, None, parent=InferRequest("client", {}, None)))
+    simulation.graph.admit_child(
+        InferRequest("a", {}, None, parent=InferRequest("client", {}, None))
+    )
     simulation.graph.admit_child(InferRequest("a", {}, None))
 
 
@@ -218,7 +233,9 @@ def test_a_background_call_of_an_ending_execution_holds_no_instance():
 
 def test_a_blocking_call_of_an_ending_execution_waits_for_the_loop():
     simulation = CallSimulation({"d": 2})
-    call = InferRequest("d", {}, None, parent=started(simulation, "d").request, detached=True, blocks_loop=True)
+    call = InferRequest(
+        "d", {}, None, parent=started(simulation, "d").request, detached=True, blocks_loop=True
+    )
     with pytest.raises(Unavailable, match="await 'async_exec'"):
         simulation.graph.admit_child(call)
 
@@ -234,7 +251,8 @@ def test_a_call_without_a_waiting_instance_is_admitted():
 def test_a_blocked_loop_holds_its_instance_and_its_requests():
     simulation = CallSimulation({"d": 2}, decoupled=["d"], halting=["d"])
     with pytest.raises(
-        Unavailable, match=r"instance 'd_0_0' waits for model 'd', and no .* await 'async_exec' instead of 'exec'"
+        Unavailable,
+        match=r"instance 'd_0_0' waits for model 'd', and no .* await 'async_exec' instead of 'exec'",
     ):
         simulation.call(started(simulation, "d"), Plan("d"))
     simulation.settle()
@@ -246,7 +264,9 @@ def test_a_request_with_a_blocked_coroutine_is_part_of_the_cycle():
     a, waiting = started(simulation, "a"), started(simulation, "d")
     simulation.call(a, Plan("d"))
     simulation.moves()[0]()  # the same instance takes it
-    with pytest.raises(Unavailable, match="'d_0_0' waits for model 'a', instance 'a_0_0' waits for model 'd'"):
+    with pytest.raises(
+        Unavailable, match="'d_0_0' waits for model 'a', instance 'a_0_0' waits for model 'd'"
+    ):
         simulation.call(waiting, Plan("a"))
 
 
@@ -291,7 +311,9 @@ def test_every_refused_call_would_have_deadlocked(simulation, plans, seed):
     if not simulation.refused:
         return
     caller, model, text = simulation.refused[0]
-    forced = caller.waits_for = simulation._send(InferRequest(model, {}, None, parent=caller.request), Plan(model))
+    forced = caller.waits_for = simulation._send(
+        InferRequest(model, {}, None, parent=caller.request), Plan(model)
+    )
     simulation.settle()
     assert not forced.request.finished, text
 
@@ -302,11 +324,15 @@ IN = Tensor.from_numpy("IN", np.zeros(1, np.float32))
 
 
 def call(accepts_decoupled=False):
-    return InferRequest("m", {"IN": IN}, RecordingSink().sink, 3, "7", accepts_decoupled=accepts_decoupled)
+    return InferRequest(
+        "m", {"IN": IN}, RecordingSink().sink, 3, "7", accepts_decoupled=accepts_decoupled
+    )
 
 
 def test_a_valid_call_passes():
-    check_model_call(call(), [IN], lambda name, version: PLAIN if (name, version) == ("m", 3) else None)
+    check_model_call(
+        call(), [IN], lambda name, version: PLAIN if (name, version) == ("m", 3) else None
+    )
     check_model_call(call(accepts_decoupled=True), [IN], lambda *_: DECOUPLED)
 
 

@@ -103,7 +103,11 @@ def test_a_call_to_another_model_or_a_running_one_changes_nothing():
 
 def test_a_finished_call_is_not_awaited():
     streams = CallStreams()
-    held, over, answered = held_call("child"), call_of("child", runs=False), call_of("child", runs=False)
+    held, over, answered = (
+        held_call("child"),
+        call_of("child", runs=False),
+        call_of("child", runs=False),
+    )
     for call in (held, over, answered):
         streams.begin(call)
     answered.finished = True

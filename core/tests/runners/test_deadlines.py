@@ -95,7 +95,8 @@ def test_many_threads_may_watch_at_once() -> None:
     timer, deadlines = bench()
     kept = [request(1) for _ in range(800)]
     threads = [
-        threading.Thread(target=lambda at=at: [deadlines.watch(each) for each in kept[at::8]]) for at in range(8)
+        threading.Thread(target=lambda at=at: [deadlines.watch(each) for each in kept[at::8]])
+        for at in range(8)
     ]
     for thread in threads:
         thread.start()

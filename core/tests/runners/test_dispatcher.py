@@ -27,13 +27,18 @@ class Instances:
         self._dispatcher = dispatcher
         self._changed = threading.Condition()
         self.slots = [
-            Slot(InstanceContext(f"m_0_{index}", "CPU", 0, index, max_open=max_open)) for index in range(count)
+            Slot(InstanceContext(f"m_0_{index}", "CPU", 0, index, max_open=max_open))
+            for index in range(count)
         ]
-        self.threads = [threading.Thread(target=self._run, args=(slot,), daemon=True) for slot in self.slots]
+        self.threads = [
+            threading.Thread(target=self._run, args=(slot,), daemon=True) for slot in self.slots
+        ]
 
     def wait_for(self, count: int) -> list[tuple[int, InferRequest]]:
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.taken) >= count, WAIT_S), f"{len(self.taken)} of {count}"
+            assert self._changed.wait_for(lambda: len(self.taken) >= count, WAIT_S), (
+                f"{len(self.taken)} of {count}"
+            )
             return list(self.taken)
 
     def _run(self, slot: Slot) -> None:

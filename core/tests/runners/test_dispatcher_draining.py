@@ -60,7 +60,9 @@ def test_a_draining_instance_ends_with_its_last_response(bench: DispatcherBench)
     assert (slot.drained, slot.wakeups) == (True, 1)
 
 
-def test_a_draining_instance_gets_bound_requests_until_the_scheduler_releases_it(bench: DispatcherBench) -> None:
+def test_a_draining_instance_gets_bound_requests_until_the_scheduler_releases_it(
+    bench: DispatcherBench,
+) -> None:
     slot, bound = WakeCountingSlot(0), [True]
     bench.scheduler.holds = lambda _index: bound[0]  # type: ignore[method-assign]
     assert bench.take(slot) is None

@@ -164,7 +164,12 @@ def test_an_inline_instance_gets_its_batch_at_the_end_of_the_iteration() -> None
         assert slot.batches == []
         await asyncio.sleep(0)
         assert [batch.requests for batch in slot.batches] == [[first]]
-        assert (bench.scheduler.queries, slot.wakeups, slot.idle, slot.open) == (queries + 1, [], False, 1)
+        assert (bench.scheduler.queries, slot.wakeups, slot.idle, slot.open) == (
+            queries + 1,
+            [],
+            False,
+            1,
+        )
         assert first.batch is slot.batches[0]
         bench.enqueue()
         await asyncio.sleep(0)

@@ -184,7 +184,9 @@ def test_an_earlier_time_wakes_the_instance(bench: DispatcherBench) -> None:
     assert slot.wakeups == 1
 
 
-def test_an_instance_that_is_not_idle_is_not_woken_until_it_asks_again(bench: DispatcherBench) -> None:
+def test_an_instance_that_is_not_idle_is_not_woken_until_it_asks_again(
+    bench: DispatcherBench,
+) -> None:
     slot = WakeCountingSlot(0)
     bench.take(slot)
     bench.dispatcher.unmark_idle(slot)
@@ -261,7 +263,10 @@ def test_a_batch_is_taken_even_if_waking_the_next_instance_fails(
     requests = [bench.enqueue(), bench.enqueue()]
     bench.scheduler.silent = False
     monkeypatch.setattr(bench.scheduler, "ready", ready)
-    take = {"take": lambda slot: bench.dispatcher.take(slot, 9), "take_or_idle": bench.dispatcher.take_or_idle}[method]
+    take = {
+        "take": lambda slot: bench.dispatcher.take(slot, 9),
+        "take_or_idle": bench.dispatcher.take_or_idle,
+    }[method]
     assert take(WakeCountingSlot(0)).requests == requests[:1]
     assert bench.failures == [error]
 
@@ -288,7 +293,9 @@ def test_responses_are_always_flushed_without_the_lock(bench: DispatcherBench) -
     assert not any(held)
 
 
-def test_an_instance_without_work_is_woken_before_one_that_would_prefetch(bench: DispatcherBench) -> None:
+def test_an_instance_without_work_is_woken_before_one_that_would_prefetch(
+    bench: DispatcherBench,
+) -> None:
     busy, free = WakeCountingSlot(0), WakeCountingSlot(1)
     first = bench.enqueue()
     assert bench.take(busy) == [first]

@@ -10,11 +10,14 @@ from tritonpy.errors import Unavailable
 from tritonpy.runners.gpu_limits import GpuLimits
 
 ON_CPU, ON_0, ON_1 = (
-    InstanceContext(f"m_0_{at}", *where, at) for at, where in enumerate([("CPU", 0), ("GPU", 0), ("GPU", 1)])
+    InstanceContext(f"m_0_{at}", *where, at)
+    for at, where in enumerate([("CPU", 0), ("GPU", 0), ("GPU", 1)])
 )
 
 
-def limits(allowed: dict[str, float], used: dict[int, float], ids: list[int] | None = None) -> GpuLimits:
+def limits(
+    allowed: dict[str, float], used: dict[int, float], ids: list[int] | None = None
+) -> GpuLimits:
     return GpuLimits(ToyDevice(DeviceSettings(model_load_gpu_limit=allowed), ids, used))
 
 
@@ -28,7 +31,9 @@ def test_a_gpu_beyond_its_limit_is_refused_with_tritons_text() -> None:
     )
 
 
-@pytest.mark.parametrize(("limit", "used", "full"), [(0.5, 0.5, False), (1, 1, False), (0, 0, False), (0, 1e-9, True)])
+@pytest.mark.parametrize(
+    ("limit", "used", "full"), [(0.5, 0.5, False), (1, 1, False), (0, 0, False), (0, 1e-9, True)]
+)
 def test_a_limit_may_be_reached_exactly(limit: float, used: float, full: bool) -> None:
     assert limits({"0": limit}, {0: used})._full(0) is full
 

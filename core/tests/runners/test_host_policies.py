@@ -27,7 +27,9 @@ def instance(policy):
 
 
 def test_an_instance_follows_the_policy_of_its_name():
-    policies = HostPolicies({"cpu": HostPolicySettings("0-1,3", 1), "gpu_0": HostPolicySettings(numa_node=0)})
+    policies = HostPolicies(
+        {"cpu": HostPolicySettings("0-1,3", 1), "gpu_0": HostPolicySettings(numa_node=0)}
+    )
     context = instance("cpu")
     assert policies.of(context) == HostPolicy((0, 1, 3), 1)
     assert context.cores == (0, 1, 3)
@@ -45,7 +47,9 @@ def test_a_missing_explicit_policy_is_logged_as_a_warning(caplog):
     assert [policies.of(instance(name)) for name in ("cpu", "model", "gpu_0", "")] == [None] * 4
     assert caplog.messages == []
     policies.of(instance("pinn"))
-    assert caplog.messages == ["instance 'm_0' runs unbound: the server has no host policy 'pinn'; available: pin"]
+    assert caplog.messages == [
+        "instance 'm_0' runs unbound: the server has no host policy 'pinn'; available: pin"
+    ]
 
 
 def test_unavailable_cores_and_nodes_are_refused_with_the_available_ones():
@@ -53,7 +57,10 @@ def test_unavailable_cores_and_nodes_are_refused_with_the_available_ones():
     with pytest.raises(InvalidServerConfig) as refused:
         HostPolicies(settings)
     assert [(problem.path, problem.text) for problem in refused.value.problems] == [
-        ("host_policies.a.cpu_cores", "this process may run on cores 0-3, which do not include 4-5"),
+        (
+            "host_policies.a.cpu_cores",
+            "this process may run on cores 0-3, which do not include 4-5",
+        ),
         ("host_policies.b.numa_node", "this machine has the NUMA nodes 0-1; got 2"),
     ]
 
@@ -65,11 +72,17 @@ def test_a_machine_without_numa_nodes_is_reported(monkeypatch, tmp_path):
 
 
 def test_a_failed_binding_is_a_warning(monkeypatch, caplog):
-    monkeypatch.setattr(host_policies, "bind_thread", lambda *_: "Unable to set NUMA memory policy: not here")
+    monkeypatch.setattr(
+        host_policies, "bind_thread", lambda *_: "Unable to set NUMA memory policy: not here"
+    )
     HostPolicy((), 0).bind("m_0_0")
-    assert caplog.messages == ["host policy of instance 'm_0_0': Unable to set NUMA memory policy: not here"]
+    assert caplog.messages == [
+        "host policy of instance 'm_0_0': Unable to set NUMA memory policy: not here"
+    ]
 
 
-@pytest.mark.parametrize(("numbers", "text"), [({0}, "0"), ({0, 1, 2}, "0-2"), ({5, 0, 1, 3}, "0-1,3,5"), (set(), "")])
+@pytest.mark.parametrize(
+    ("numbers", "text"), [({0}, "0"), ({0, 1, 2}, "0-2"), ({5, 0, 1, 3}, "0-1,3,5"), (set(), "")]
+)
 def test_cores_are_printed_in_the_syntax_of_the_flag(numbers, text):
     assert ranges(numbers) == text

@@ -35,7 +35,9 @@ class AnyThread(Doubler):
     threads: list[tuple[str, int]]
 
     def execute(self, batch: Batch) -> None:
-        self.threads.append((threading.current_thread().name.partition(" ")[0], len(batch.requests)))
+        self.threads.append(
+            (threading.current_thread().name.partition(" ")[0], len(batch.requests))
+        )
         super().execute(batch)
 
 
@@ -113,7 +115,9 @@ class Loop:
             await asyncio.sleep(0)
 
     async def _ask(self, values: tuple[list[int], ...]) -> list[list[int]]:
-        tensors = [Tensor.from_numpy("IN", np.array(value, np.int32).reshape(1, -1)) for value in values]
+        tensors = [
+            Tensor.from_numpy("IN", np.array(value, np.int32).reshape(1, -1)) for value in values
+        ]
         answers = await self._send(*tensors)
         return [found for answer in answers for found in numbers([answer])]
 
@@ -145,7 +149,9 @@ def serve(model_repository: ModelRepository) -> Served:
     ) -> Iterator[Server]:
         model_repository.add("m", config_of("toy", batch=8, datatype=datatype, dims=-1, more=more))
         with serving(
-            model_repository, toy_plugins(ToyPlugin({"toy": kind}, {"dynamic": scheduler})), **settings
+            model_repository,
+            toy_plugins(ToyPlugin({"toy": kind}, {"dynamic": scheduler})),
+            **settings,
         ) as server:
             yield server
 
@@ -155,8 +161,14 @@ def serve(model_repository: ModelRepository) -> Served:
 def test_single_requests_run_inline_once_known_to_be_fast(serve: Served) -> None:
     with serve() as server:
         Loop(server).send_singly(inline_policy.REQUIRED_FAST + 3)
-        assert AnyThread.threads[: inline_policy.REQUIRED_FAST] == [(THREAD, 1)] * inline_policy.REQUIRED_FAST
-        assert AnyThread.threads[inline_policy.REQUIRED_FAST :] == [(threading.current_thread().name, 1)] * 3
+        assert (
+            AnyThread.threads[: inline_policy.REQUIRED_FAST]
+            == [(THREAD, 1)] * inline_policy.REQUIRED_FAST
+        )
+        assert (
+            AnyThread.threads[inline_policy.REQUIRED_FAST :]
+            == [(threading.current_thread().name, 1)] * 3
+        )
 
 
 def test_batches_run_inline_once_known_to_be_fast(serve: Served) -> None:
@@ -179,10 +191,15 @@ def test_concurrent_unbatched_requests_run_inline_sequentially(serve: Served) ->
         loop = Loop(server)
         loop.send_singly(inline_policy.REQUIRED_FAST)
         loop.send_together([1], [2], [3])
-        assert AnyThread.threads[inline_policy.REQUIRED_FAST :] == [(threading.current_thread().name, 1)] * 3
+        assert (
+            AnyThread.threads[inline_policy.REQUIRED_FAST :]
+            == [(threading.current_thread().name, 1)] * 3
+        )
 
 
-def test_too_much_work_for_one_iteration_runs_on_a_thread(serve: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_much_work_for_one_iteration_runs_on_a_thread(
+    serve: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with serve() as server:
         loop = Loop(server)
         loop.send_singly(inline_policy.REQUIRED_FAST)
@@ -264,7 +281,9 @@ def test_concurrent_requests_from_all_threads_get_one_response_each(
         (AnyThread, 'parameters { key: "inline" value { string_value: "false" } }', THREAD),
     ],
 )
-def test_models_that_forbid_it_never_run_inline(serve: Served, kind: type[Doubler], more: str, thread: str) -> None:
+def test_models_that_forbid_it_never_run_inline(
+    serve: Served, kind: type[Doubler], more: str, thread: str
+) -> None:
     with serve(kind, more) as server:
         Loop(server).send_singly(2 * inline_policy.REQUIRED_FAST)
         assert {name for name, _ in AnyThread.threads} == {thread}

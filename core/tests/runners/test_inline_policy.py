@@ -25,11 +25,21 @@ SINK = CallbackSink(lambda request, response: None)
 
 
 def size(*elements: int, requests: int = 1) -> BatchSize:
-    tensors = {str(number): Tensor.from_numpy("IN", np.zeros(count, np.int32)) for number, count in enumerate(elements)}
+    tensors = {
+        str(number): Tensor.from_numpy("IN", np.zeros(count, np.int32))
+        for number, count in enumerate(elements)
+    }
     return BatchSize.of(Batch([InferRequest("m", tensors, SINK) for _ in range(requests)]))
 
 
-def run(inline_policy: InlinePolicy, count: int, ns: int = 1000, *, on_loop: bool = False, elements: int = 16) -> None:
+def run(
+    inline_policy: InlinePolicy,
+    count: int,
+    ns: int = 1000,
+    *,
+    on_loop: bool = False,
+    elements: int = 16,
+) -> None:
     for _ in range(count):
         inline_policy.record(size(elements), ns, ns, on_loop)
 
@@ -63,7 +73,9 @@ def test_the_number_of_requests_is_part_of_the_size(proven: InlinePolicy) -> Non
     assert size(16, requests=2) == size(16, requests=3) < size(16, requests=4)
 
 
-@pytest.mark.parametrize(("requests", "most_ns"), [(1, FAST_NS), (3, BATCH_NS + 2 * PER_REQUEST_NS), (1000, MAX_NS)])
+@pytest.mark.parametrize(
+    ("requests", "most_ns"), [(1, FAST_NS), (3, BATCH_NS + 2 * PER_REQUEST_NS), (1000, MAX_NS)]
+)
 def test_a_batch_has_time_for_each_request(requests: int, most_ns: int) -> None:
     several = size(16, requests=requests)
     for ns in (most_ns, most_ns + 1):
@@ -121,7 +133,9 @@ def test_a_slow_execution_restarts_the_count(proven: InlinePolicy) -> None:
 
 
 @pytest.mark.parametrize(("busy_ns", "ns"), [(SLOW_NS + 1, SLOW_NS + 1), (1000, BLOCKING_NS + 1)])
-def test_a_slow_inline_execution_doubles_the_required_count(proven: InlinePolicy, busy_ns: int, ns: int) -> None:
+def test_a_slow_inline_execution_doubles_the_required_count(
+    proven: InlinePolicy, busy_ns: int, ns: int
+) -> None:
     proven.record(size(16), busy_ns, ns, on_loop=True)
     run(proven, 2 * REQUIRED_FAST - 1)
     assert not proven.has_candidates

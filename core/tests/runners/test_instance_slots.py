@@ -105,4 +105,6 @@ def test_instances_match_the_last_configuration_with_minimal_changes(texts):
     assert Counter(slot.context.index for slot in present) + Counter(
         slot.context.index for slot in change.added
     ) == Counter(slot.context.index for slot in (*change.slots, *change.removed))
-    assert not {slot.signature() for slot in change.added} & {slot.signature() for slot in change.removed}
+    assert not {slot.signature() for slot in change.added} & {
+        slot.signature() for slot in change.removed
+    }

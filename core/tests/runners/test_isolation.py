@@ -87,14 +87,17 @@ def plugins(*more: object) -> PluginManager:
 def test_an_unknown_runner_is_rejected_with_the_known_names() -> None:
     factories = RunnerFactories(plugins(), None)  # type: ignore[arg-type]
     with pytest.raises(
-        InvalidArgument, match=r"parameter 'isolation' is 'container'; expected \"process\" or \"thread\"$"
+        InvalidArgument,
+        match=r"parameter 'isolation' is 'container'; expected \"process\" or \"thread\"$",
     ):
         factories.get(model(isolation="container"), Plain)
 
 
 def test_a_runner_that_is_not_installed_names_its_package() -> None:
     factories = RunnerFactories(plugins(), None)  # type: ignore[arg-type]
-    with pytest.raises(PluginError, match=r"no plugin provides runner 'process': .*tritonpy-workers"):
+    with pytest.raises(
+        PluginError, match=r"no plugin provides runner 'process': .*tritonpy-workers"
+    ):
         factories.check(model(), Apart)
 
 

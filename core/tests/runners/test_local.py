@@ -82,7 +82,9 @@ def test_an_instance_that_cannot_be_built_fails_the_load_and_the_others_are_clos
     plugins = toy_plugins(ToyPlugin({"toy": Fragile}))
     with serving(model_repository, plugins, limiter=limiter, exit_on_error=False) as server:
         assert "there is no second one" in server.failures["m"].message
-        assert sorted(event for event, _ in Fragile.events) == sorted(["load", *["init"] * 3, *["close"] * 2, "unload"])
+        assert sorted(event for event, _ in Fragile.events) == sorted(
+            ["load", *["init"] * 3, *["close"] * 2, "unload"]
+        )
         assert limiter.demands == {}
 
 
@@ -148,9 +150,13 @@ def test_a_model_is_ready_when_all_its_instances_are(model_repository: ModelRepo
 
 
 def test_a_model_with_a_hanging_check_is_not_ready_but_the_server_is(
-    model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    model_repository: ModelRepository,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("tritonpy.runners.local.ReadinessCheck", partial(ReadinessCheck, limit_s=0.01))
+    monkeypatch.setattr(
+        "tritonpy.runners.local.ReadinessCheck", partial(ReadinessCheck, limit_s=0.01)
+    )
     speak = threading.Event()
 
     class Silent(Doubler):
@@ -192,7 +198,9 @@ def limited(priority: int, instances: int = 1) -> str:
     return config.replace("kind: KIND_CPU", f"kind: KIND_CPU {NEEDS_R.format(priority)}")
 
 
-def test_executions_with_leases_follow_priorities_and_never_overlap(model_repository: ModelRepository) -> None:
+def test_executions_with_leases_follow_priorities_and_never_overlap(
+    model_repository: ModelRepository,
+) -> None:
     order: list[str] = []
     inside = threading.Lock()
     begin, in_line = threading.Event(), threading.Event()
@@ -217,7 +225,11 @@ def test_executions_with_leases_follow_priorities_and_never_overlap(model_reposi
     recorder = RecordingSink()
     plugins = toy_plugins(ToyPlugin({"toy": Noting}))
     with serving(model_repository, plugins, limiter=Seen({"R": 1})) as server:
-        requests = [ask(server.engine, recorder, name, [1]) for name in ("often", "seldom") for _ in range(40)]
+        requests = [
+            ask(server.engine, recorder, name, [1])
+            for name in ("often", "seldom")
+            for _ in range(40)
+        ]
         assert in_line.wait(10), "the second model never asked"
         begin.set()
         assert all(answer.error is None for (answer,) in recorder.wait(*requests))
@@ -237,7 +249,9 @@ def test_an_instance_that_waits_for_a_lease_leaves_the_request_to_another(
             return bool(group.rate_limiter.resources)
 
     limiter, recorder = Choosy({"R": 0}), RecordingSink()
-    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Doubler})), limiter=limiter) as server:
+    with serving(
+        model_repository, toy_plugins(ToyPlugin({"toy": Doubler})), limiter=limiter
+    ) as server:
         for number in range(6):
             recorder.wait(ask(server.engine, recorder, "m", [number]))
 
@@ -253,6 +267,8 @@ def test_a_thread_of_a_policy_runs_on_its_cores(model_repository: ModelRepositor
 
     model_repository.add("m", config_of("toy"))
     policies = {"cpu": {"cpu_cores": str(core)}}
-    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Located})), host_policies=policies):
+    with serving(
+        model_repository, toy_plugins(ToyPlugin({"toy": Located})), host_policies=policies
+    ):
         assert found == [({core}, (core,))]
     assert core in os.sched_getaffinity(0)

@@ -73,7 +73,9 @@ def test_a_callback_may_set_the_next_one() -> None:
 def test_a_raising_callback_does_not_prevent_others() -> None:
     async def play(timers: LoopTimers) -> None:
         called, errors = asyncio.Event(), list[object]()
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context["exception"]))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: errors.append(context["exception"])
+        )
         fault = RuntimeError("a fault")
 
         def raises() -> None:
@@ -123,7 +125,9 @@ def test_wakeups_use_timers_only_on_their_attached_loop() -> None:
 
 
 @pytest.mark.parametrize("lacks", ["the function", "files"])
-def test_without_system_timers_the_caller_must_use_another_timer(lacks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_system_timers_the_caller_must_use_another_timer(
+    lacks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Library:
         def __init__(self) -> None:
             if lacks == "files":

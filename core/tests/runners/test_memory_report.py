@@ -63,7 +63,9 @@ def test_recent_values_are_not_measured_again(threads: ThreadPool) -> None:
     assert requested.count == 1
 
 
-def test_old_values_are_returned_immediately_and_updated_in_the_background(threads: ThreadPool) -> None:
+def test_old_values_are_returned_immediately_and_updated_in_the_background(
+    threads: ThreadPool,
+) -> None:
     requested = BlockingMeasure()
     report = MemoryReport(requested, LOG, threads, 0)
     assert [report.latest() for _ in range(5)] == [[]] * 5
@@ -88,7 +90,9 @@ def test_refresh_waits_for_a_running_measurement(threads: ThreadPool) -> None:
     assert report._usage == cpu(2)
 
 
-def test_an_error_keeps_the_values_and_is_logged_once(threads: ThreadPool, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_keeps_the_values_and_is_logged_once(
+    threads: ThreadPool, caplog: pytest.LogCaptureFixture
+) -> None:
     errors = iter([None, "no", "no", "why", None, "no"])
 
     def ask() -> Sequence[MemoryUsage]:
@@ -102,10 +106,14 @@ def test_an_error_keeps_the_values_and_is_logged_once(threads: ThreadPool, caplo
         report.refresh()
         assert report.latest() == cpu(3)
     reported = [record.getMessage() for record in caplog.records]
-    assert reported == [f"its memory usage is unknown: ValueError: {text}" for text in ("no", "why", "no")]
+    assert reported == [
+        f"its memory usage is unknown: ValueError: {text}" for text in ("no", "why", "no")
+    ]
 
 
-def test_an_invalid_report_of_a_backend_is_an_error_too(threads: ThreadPool, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_invalid_report_of_a_backend_is_an_error_too(
+    threads: ThreadPool, caplog: pytest.LogCaptureFixture
+) -> None:
     MemoryReport(lambda: [("CPU", 0, 1)], LOG, threads).refresh()  # type: ignore[list-item]
     assert "its memory usage is unknown: AttributeError" in caplog.text
 
@@ -116,4 +124,9 @@ def test_a_backend_without_memory_methods_is_not_queried() -> None:
         def shared_memory_usage(cls, shared: object) -> Sequence[MemoryUsage]:
             return ()
 
-    assert [reports_memory(kind) for kind in (Backend, Doubler, HeavyBackend, Shares)] == [False, False, True, True]
+    assert [reports_memory(kind) for kind in (Backend, Doubler, HeavyBackend, Shares)] == [
+        False,
+        False,
+        True,
+        True,
+    ]

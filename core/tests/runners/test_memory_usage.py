@@ -35,7 +35,9 @@ def usage(server: RunningServer) -> dict[tuple[str, int], int]:
 
 
 @IN_PROCESSES
-def test_statistics_show_memory_of_instances_and_shared_memory(model_repository: ModelRepository, where: str) -> None:
+def test_statistics_show_memory_of_instances_and_shared_memory(
+    model_repository: ModelRepository, where: str
+) -> None:
     write(model_repository, groups("count: 2", more=where))
     with serving(model_repository) as server:
         found = usage(server)
@@ -46,7 +48,9 @@ def test_statistics_show_memory_of_instances_and_shared_memory(model_repository:
 
 
 @IN_PROCESSES
-def test_memory_statistics_follow_changed_instances(model_repository: ModelRepository, where: str) -> None:
+def test_memory_statistics_follow_changed_instances(
+    model_repository: ModelRepository, where: str
+) -> None:
     write(model_repository, groups("count: 1", more=where))
     with serving(model_repository) as server:
         seen = []
@@ -71,7 +75,9 @@ def test_memory_statistics_follow_later_allocations(
 
 
 def test_a_backend_whose_memory_report_fails_still_serves(
-    model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    model_repository: ModelRepository,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(HeavyBackend, "error", "unknown")
     write(model_repository, groups("count: 1"))
@@ -100,7 +106,9 @@ def test_process_memory_follows_unload_and_reload(
         assert list(runner.memory_usage()) == []
 
 
-def test_a_backend_without_memory_methods_shows_no_memory(model_repository: ModelRepository) -> None:
+def test_a_backend_without_memory_methods_shows_no_memory(
+    model_repository: ModelRepository,
+) -> None:
     write(model_repository, groups("count: 2").replace("counting", "toy"))
     with serving(model_repository) as server:
         assert usage(server) == {}

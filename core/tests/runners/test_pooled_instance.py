@@ -37,7 +37,9 @@ class AnyThread(Doubler):
         self.note("init")
 
     def note(self, event: str) -> None:
-        self.events.append((event, self.instance.name, threading.current_thread().name.partition(" ")[0]))
+        self.events.append(
+            (event, self.instance.name, threading.current_thread().name.partition(" ")[0])
+        )
 
     def execute(self, batch: Batch) -> None:
         self.note("execute")
@@ -84,16 +86,22 @@ def test_fifty_idle_models_own_no_thread(model_repository: ModelRepository) -> N
         for number in range(50):
             recorder.wait(ask(server.engine, recorder, f"m{number}", [1]))
         assert len(execution_threads()) <= shared
-        assert not any(thread.name.startswith("m") and "_0" in thread.name for thread in threading.enumerate())
+        assert not any(
+            thread.name.startswith("m") and "_0" in thread.name for thread in threading.enumerate()
+        )
     assert execution_threads() == []
 
 
-def test_instances_are_built_executed_and_closed_once_each(model_repository: ModelRepository) -> None:
+def test_instances_are_built_executed_and_closed_once_each(
+    model_repository: ModelRepository,
+) -> None:
     model_repository.add("m", config_of("toy", instances=3, more=NOT_INLINE))
     recorder = RecordingSink()
     with serving(model_repository, plugins()) as server:
         requests = [ask(server.engine, recorder, "m", [number]) for number in range(20, 60)]
-        assert [numbers(answers) for answers in recorder.wait(*requests)] == [[[2 * each]] for each in range(20, 60)]
+        assert [numbers(answers) for answers in recorder.wait(*requests)] == [
+            [[2 * each]] for each in range(20, 60)
+        ]
     assert {thread for event, _, thread in AnyThread.events if event == "execute"} == {"execution"}
     for index in range(3):
         own = [event for event, name, _ in AnyThread.events if name == f"m_0_{index}"]
@@ -110,7 +118,9 @@ def test_instances_are_built_executed_and_closed_once_each(model_repository: Mod
         ("sequence_batching { }", "CPU", True),
     ],
 )
-def test_instances_that_may_block_or_use_a_gpu_keep_their_thread(text: str, kind: str, shares: bool) -> None:
+def test_instances_that_may_block_or_use_a_gpu_keep_their_thread(
+    text: str, kind: str, shares: bool
+) -> None:
     class Model:
         config = model_config(text)
 
@@ -134,7 +144,9 @@ def test_instances_of_one_model_execute_at_the_same_time(model_repository: Model
         assert all(answer.error is None for (answer,) in recorder.wait(*requests))
 
 
-def test_an_instance_never_executes_twice_at_the_same_time(model_repository: ModelRepository) -> None:
+def test_an_instance_never_executes_twice_at_the_same_time(
+    model_repository: ModelRepository,
+) -> None:
     inside = threading.Lock()
 
     class Alone(AnyThread):
@@ -177,13 +189,17 @@ def test_more_busy_instances_than_threads_all_progress(
         model_repository.add(f"m{number}", config_of("toy", more=NOT_INLINE))
     recorder = RecordingSink()
     with serving(model_repository, plugins(Held)) as server:
-        requests = [ask(server.engine, recorder, f"m{number % 6}", [number]) for number in range(100, 400)]
+        requests = [
+            ask(server.engine, recorder, f"m{number % 6}", [number]) for number in range(100, 400)
+        ]
         requested.set()
         assert all(answer.error is None for (answer,) in recorder.wait(*requests))
     order = [name for event, name, _ in AnyThread.events if event == "execute"]
     # Each instance has 50 executions, and one thread may be about to begin one while the other
     # thread executes.
-    assert len(set(order[:100])) >= 5, "an instance that always has more to do kept a thread from the others"
+    assert len(set(order[:100])) >= 5, (
+        "an instance that always has more to do kept a thread from the others"
+    )
 
 
 def test_an_error_of_an_execution_fails_its_requests_and_the_instance_continues(
@@ -209,7 +225,9 @@ def test_an_instance_that_cannot_be_built_fails_the_load_and_the_others_are_clos
 
     model_repository.add("m", config_of("toy", instances=3))
     limiter = ResourceLimiter({})
-    with serving(model_repository, plugins(Fragile), limiter=limiter, exit_on_error=False) as server:
+    with serving(
+        model_repository, plugins(Fragile), limiter=limiter, exit_on_error=False
+    ) as server:
         assert "there is no second one" in server.failures["m"].message
         assert sorted(event for event, _, _ in AnyThread.events) == ["close"] * 2 + ["init"] * 3
         assert limiter.demands == {}
@@ -223,7 +241,9 @@ def limited(priority: int) -> str:
 def test_leases_never_overlap_and_waiting_for_one_takes_no_thread(
     model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tritonpy.server.EXECUTION_THREADS", 1)  # a waiting thread would keep the others from executing
+    monkeypatch.setattr(
+        "tritonpy.server.EXECUTION_THREADS", 1
+    )  # a waiting thread would keep the others from executing
     inside = threading.Lock()
 
     class Alone(AnyThread):
@@ -235,13 +255,19 @@ def test_leases_never_overlap_and_waiting_for_one_takes_no_thread(
     for name in ("a", "b", "c"):
         model_repository.add(name, limited(1))
     recorder = RecordingSink()
-    with serving(model_repository, plugins(Alone), limiter=ExecutionCountLimiter({"R": 1})) as server:
-        requests = [ask(server.engine, recorder, name, [20]) for name in ("a", "b", "c") for _ in range(40)]
+    with serving(
+        model_repository, plugins(Alone), limiter=ExecutionCountLimiter({"R": 1})
+    ) as server:
+        requests = [
+            ask(server.engine, recorder, name, [20]) for name in ("a", "b", "c") for _ in range(40)
+        ]
         assert all(answer.error is None for (answer,) in recorder.wait(*requests))
     assert [event for event, _, _ in AnyThread.events].count("execute") == 120
 
 
-def test_a_model_is_unloaded_while_its_instance_waits_for_a_lease(model_repository: ModelRepository) -> None:
+def test_a_model_is_unloaded_while_its_instance_waits_for_a_lease(
+    model_repository: ModelRepository,
+) -> None:
     config = limited(1) + "instance_group { count: 1 kind: KIND_CPU }"
 
     class Choosy(ResourceLimiter):
@@ -256,12 +282,16 @@ def test_a_model_is_unloaded_while_its_instance_waits_for_a_lease(model_reposito
             recorder.wait(ask(server.engine, recorder, "m", [number]))
 
 
-def test_instances_are_added_and_removed_while_requests_are_executed(model_repository: ModelRepository) -> None:
+def test_instances_are_added_and_removed_while_requests_are_executed(
+    model_repository: ModelRepository,
+) -> None:
     gate = Gate()
     model_repository.add("m", config_of("toy", instances=2, more=NOT_INLINE))
     recorder = RecordingSink()
     with serving(
-        model_repository, plugins(anywhere(gated(gate))), control={"mode": "explicit", "load": ["m"]}
+        model_repository,
+        plugins(anywhere(gated(gate))),
+        control={"mode": "explicit", "load": ["m"]},
     ) as server:
         requests = [ask(server.engine, recorder, "m", [number]) for number in (20, 21)]
         gate.wait_for(2)

@@ -22,8 +22,12 @@ def test_the_result_is_that_of_the_model(says: bool) -> None:
     assert check(lambda: says).check() is says
 
 
-@pytest.mark.parametrize("error", [ValueError("no weights"), TimeoutError("no weights"), SystemExit("no weights")])
-def test_a_check_that_raises_means_not_ready(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "error", [ValueError("no weights"), TimeoutError("no weights"), SystemExit("no weights")]
+)
+def test_a_check_that_raises_means_not_ready(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
     def ask() -> bool:
         raise error
 
@@ -31,7 +35,9 @@ def test_a_check_that_raises_means_not_ready(error: BaseException, caplog: pytes
     assert "is_ready() failed: no weights" in caplog.text
 
 
-def test_a_hanging_check_means_not_ready_and_blocks_one_thread(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_hanging_check_means_not_ready_and_blocks_one_thread(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     speak, requested = threading.Event(), []
 
     def ask() -> bool:

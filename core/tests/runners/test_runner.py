@@ -44,7 +44,18 @@ def test_required_methods_of_a_runner() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["add", "serve", "remove", "stop", "alive", "is_ready", "cancelled", "memory_usage", "measure_memory"]
+    "name",
+    [
+        "add",
+        "serve",
+        "remove",
+        "stop",
+        "alive",
+        "is_ready",
+        "cancelled",
+        "memory_usage",
+        "measure_memory",
+    ],
 )
 def test_every_method_is_documented(name: str) -> None:
     assert getattr(Runner, name).__doc__

@@ -106,7 +106,9 @@ def test_idle_threads_end_except_for_a_few(pools: Pools, monkeypatch: pytest.Mon
     work.wait()
 
 
-def test_a_failure_is_logged_and_the_thread_continues(pools: Pools, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_logged_and_the_thread_continues(
+    pools: Pools, caplog: pytest.LogCaptureFixture
+) -> None:
     pool, work = pools(1), Work()
 
     def fail() -> None:
@@ -118,11 +120,15 @@ def test_a_failure_is_logged_and_the_thread_continues(pools: Pools, caplog: pyte
     assert "broken" in caplog.text
 
 
-def test_many_callers_at_once_lose_no_function(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_callers_at_once_lose_no_function(
+    pools: Pools, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(thread_pool, "IDLE_S", 0.0001)  # threads end all the time
     monkeypatch.setattr(thread_pool, "KEPT", 0)
     pool, work = pools(3), Work()
-    callers = [threading.Thread(target=lambda: [pool.run(work) for _ in range(300)]) for _ in range(4)]
+    callers = [
+        threading.Thread(target=lambda: [pool.run(work) for _ in range(300)]) for _ in range(4)
+    ]
     for caller in callers:
         caller.start()
     work.wait(1200)

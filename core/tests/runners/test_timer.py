@@ -51,7 +51,9 @@ def test_a_callback_may_schedule_another(timer: Timer) -> None:
     assert done.wait(10)
 
 
-def test_one_that_raises_is_logged_and_the_others_run(timer: Timer, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_that_raises_is_logged_and_the_others_run(
+    timer: Timer, caplog: pytest.LogCaptureFixture
+) -> None:
     done = threading.Event()
 
     def fail() -> None:

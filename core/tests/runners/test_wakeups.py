@@ -35,7 +35,9 @@ def test_callbacks_of_another_thread_run_immediately() -> None:
 
     async def turn() -> None:
         wakeups.attach(asyncio.get_running_loop())
-        thread = threading.Thread(target=wakeups.soon, args=(lambda: woken.append(threading.get_ident()),))
+        thread = threading.Thread(
+            target=wakeups.soon, args=(lambda: woken.append(threading.get_ident()),)
+        )
         thread.start()
         thread.join()
         assert woken == [thread.ident]

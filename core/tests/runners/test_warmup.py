@@ -25,7 +25,9 @@ from tritonpy_testing.recording_sink import RecordingSink
 ITERATIVE = "sequence_batching { iterative_sequence: true }"
 
 
-def sample(name: str = "cold", rows: int = 1, count: int = 1, value: str = "zero_data: true") -> str:
+def sample(
+    name: str = "cold", rows: int = 1, count: int = 1, value: str = "zero_data: true"
+) -> str:
     return f"""model_warmup {{ name: "{name}" batch_size: {rows} count: {count}
         inputs {{ key: "IN" value {{ data_type: TYPE_INT32 dims: 1 {value} }} }} }}"""
 
@@ -60,7 +62,9 @@ def _forgotten() -> None:
 
 def refusal(repository: ModelRepository, backend: type[Backend] = RecordingBackend) -> str:
     """Return why the model cannot be loaded."""
-    with serving(repository, toy_plugins(ToyPlugin({"toy": backend})), exit_on_error=False) as server:
+    with serving(
+        repository, toy_plugins(ToyPlugin({"toy": backend})), exit_on_error=False
+    ) as server:
         return server.failures["m"].message
 
 
@@ -88,7 +92,9 @@ def test_the_requests_look_like_those_of_clients(model_repository: ModelReposito
         seen.extend(batch.requests)
         assert batch.model is not None
         assert batch.instance.name == "m_0_0"
-        assert all(request.batch is batch and request.wait_for_credit() for request in batch.requests)
+        assert all(
+            request.batch is batch and request.wait_for_credit() for request in batch.requests
+        )
         batch.respond([InferResponse(()) for _ in batch.requests])
 
     RecordingBackend.act = act
@@ -98,9 +104,10 @@ def test_the_requests_look_like_those_of_clients(model_repository: ModelReposito
     first, second = seen
     assert first is not second
     assert first.inputs is not second.inputs
-    assert {(each.model_name, each.model_version, each.batch_size, each.outputs, each.sequence) for each in seen} == {
-        ("m", 1, 1, None, None)
-    }
+    assert {
+        (each.model_name, each.model_version, each.batch_size, each.outputs, each.sequence)
+        for each in seen
+    } == {("m", 1, 1, None, None)}
     assert all(each.queued_ns and each.received_ns for each in seen)
 
 
@@ -112,8 +119,9 @@ def test_an_error_of_the_backend_fails_the_load_and_closes_the_instance(
 
     RecordingBackend.act = act
     model_repository.add("m", config_of("toy", batch=2, more=sample(rows=2)))
-    assert "failed to run warmup sample 'cold': ValueError: too cold; ValueError: too cold; " in refusal(
-        model_repository
+    assert (
+        "failed to run warmup sample 'cold': ValueError: too cold; ValueError: too cold; "
+        in refusal(model_repository)
     )
     assert RecordingBackend.closed == ["m_0_0"]
     assert any(record.exc_info for record in caplog.records), "the traceback is nowhere"
@@ -132,7 +140,9 @@ def test_an_error_response_fails_the_load(model_repository: ModelRepository) -> 
 
 
 @pytest.mark.parametrize(("batch", "rows"), [(0, 2), (4, 5)])
-def test_a_batch_beyond_the_models_maximum_is_not_run(model_repository: ModelRepository, batch: int, rows: int) -> None:
+def test_a_batch_beyond_the_models_maximum_is_not_run(
+    model_repository: ModelRepository, batch: int, rows: int
+) -> None:
     model_repository.add("m", config_of("toy", batch=batch, more=sample(rows=rows)))
     text = "; ".join([f"batch size {rows} for 'm_0_0', max allowed is {batch}"] * rows)
     assert f"failed to run warmup sample 'cold': {text}; " in refusal(model_repository)
@@ -160,7 +170,11 @@ def test_a_decoupled_sample_waits_for_the_last_response(model_repository: ModelR
         pass
     for thread in threads:
         thread.join()
-    assert [what for what, _ in RecordingBackend.batches] == ["m_0_0"] + ["m_0_0", "finished", "finished"] * 2
+    assert [what for what, _ in RecordingBackend.batches] == ["m_0_0"] + [
+        "m_0_0",
+        "finished",
+        "finished",
+    ] * 2
 
 
 def test_late_responses_are_ignored(model_repository: ModelRepository) -> None:
@@ -198,18 +212,27 @@ def test_other_models_may_not_reschedule_a_warmup_request() -> None:
 
 def test_the_log_shows_the_samples_and_their_durations(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
-        warm_up("", lambda batch: batch.respond([InferResponse(()) for _ in batch.requests]), count=2)
+        warm_up(
+            "", lambda batch: batch.respond([InferResponse(()) for _ in batch.requests]), count=2
+        )
     assert caplog.messages[:2] == [
-        f"model 'm' instance m_0_0 is running warmup sample 'cold' for iteration {number}" for number in (1, 2)
+        f"model 'm' instance m_0_0 is running warmup sample 'cold' for iteration {number}"
+        for number in (1, 2)
     ]
     assert caplog.messages[2].startswith("m_0_0 is warmed up, after ")
 
 
-def test_a_long_warmup_logs_its_progress(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_warmup_logs_its_progress(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(warmup, "_PROGRESS_NS", 0)
     with caplog.at_level(logging.INFO):
-        warm_up("", lambda batch: batch.respond([InferResponse(()) for _ in batch.requests]), count=2)
-    assert "m_0_0 is running warmup sample 'cold' for iteration 2 of 2, after 0 s" in caplog.messages
+        warm_up(
+            "", lambda batch: batch.respond([InferResponse(()) for _ in batch.requests]), count=2
+        )
+    assert (
+        "m_0_0 is running warmup sample 'cold' for iteration 2 of 2, after 0 s" in caplog.messages
+    )
 
 
 def warm_up(config: str, execute: Callable[[Batch], Any], count: int = 1) -> None:
@@ -230,24 +253,35 @@ def test_only_an_instance_added_later_is_warmed_up(
 ) -> None:
     model_repository.add("m", config_of("toy", more=sample()))
     control = {"mode": "explicit", "load": ["*"]}
-    with serving(model_repository, toy_plugins(ToyPlugin({"toy": RecordingBackend})), control=control) as server:
+    with serving(
+        model_repository, toy_plugins(ToyPlugin({"toy": RecordingBackend})), control=control
+    ) as server:
         model_repository.add("m", config_of("toy", instances=2, more=sample()))
         server.engine.load_model("m")
         for name in ("m_0_0", "m_0_1"):
-            assert [values for thread, values in RecordingBackend.batches if thread == name] == [["init"], [[0]]]
+            assert [values for thread, values in RecordingBackend.batches if thread == name] == [
+                ["init"],
+                [[0]],
+            ]
 
 
-def test_an_instance_that_cannot_be_warmed_up_is_not_added(model_repository: ModelRepository) -> None:
+def test_an_instance_that_cannot_be_warmed_up_is_not_added(
+    model_repository: ModelRepository,
+) -> None:
     model_repository.add("m", config_of("toy", more=sample()))
     control = {"mode": "explicit", "load": ["*"]}
-    with serving(model_repository, toy_plugins(ToyPlugin({"toy": RecordingBackend})), control=control) as server:
+    with serving(
+        model_repository, toy_plugins(ToyPlugin({"toy": RecordingBackend})), control=control
+    ) as server:
 
         def act(batch: Batch) -> None:
             raise ValueError("too cold")
 
         RecordingBackend.act = act
         model_repository.add("m", config_of("toy", instances=2, more=sample()))
-        with pytest.raises(TritonError, match="failed to run warmup sample 'cold': ValueError: too cold"):
+        with pytest.raises(
+            TritonError, match="failed to run warmup sample 'cold': ValueError: too cold"
+        ):
             server.engine.load_model("m")
         RecordingBackend.act = None
         recorder = RecordingSink()

@@ -15,7 +15,10 @@ RESERVED = "triton_python_backend_shm_region_"
 def test_an_empty_key_is_refused(key):
     with pytest.raises(InvalidArgument) as refusal:
         check_key("r", key)
-    assert refusal.value.message == f"cannot register shared memory region 'r' - invalid shm key '{key}'"
+    assert (
+        refusal.value.message
+        == f"cannot register shared memory region 'r' - invalid shm key '{key}'"
+    )
 
 
 @pytest.mark.parametrize("key", [f"{RESERVED}1", f"/{RESERVED}", f"//{RESERVED}abc"])
@@ -37,7 +40,19 @@ def test_leading_slashes_are_ignored(slashes):
 
 
 @pytest.mark.parametrize(
-    "key", ["not-there", "..", ".", "../shm/x", "/../../etc/passwd", "a/b", "\0", "a\0b", "x" * 5000, "/dev/shm/x"]
+    "key",
+    [
+        "not-there",
+        "..",
+        ".",
+        "../shm/x",
+        "/../../etc/passwd",
+        "a/b",
+        "\0",
+        "a\0b",
+        "x" * 5000,
+        "/dev/shm/x",
+    ],
 )
 def test_an_invalid_or_unknown_key_opens_nothing(key):
     with pytest.raises(Internal) as refusal:

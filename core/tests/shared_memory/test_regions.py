@@ -12,7 +12,9 @@ from tritonpy.types import CudaRegion, RegionSlice, SystemRegion
 from tritonpy_testing import shared_object
 
 HANDLE = bytes(64)
-DISABLED = "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable."
+DISABLED = (
+    "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable."
+)
 
 
 @pytest.fixture
@@ -55,7 +57,10 @@ def test_disabled_regions_refuse_every_change(client):
     assert refused(Unsupported, regions.check, "cuda", "") == DISABLED
     assert refused(Unsupported, regions.unregister, "system") == DISABLED
     assert regions.status("system") == regions.status("cuda") == []
-    assert refused(NotFound, regions.hold, RegionSlice("r", 0, 1)) == "Unable to find shared memory region: 'r'"
+    assert (
+        refused(NotFound, regions.hold, RegionSlice("r", 0, 1))
+        == "Unable to find shared memory region: 'r'"
+    )
 
 
 def test_regions_are_listed_by_name_and_kind(regions, register, gpu):
@@ -69,8 +74,14 @@ def test_regions_are_listed_by_name_and_kind(regions, register, gpu):
 def test_a_region_of_the_other_kind_is_named(regions, register, gpu):
     register("s")
     regions.register_cuda(CudaRegion("c", 0, 16), HANDLE)
-    assert refused(NotFound, regions.status, "system", "x") == "Unable to find system shared memory region: 'x'"
-    assert refused(NotFound, regions.status, "cuda", "x") == "Unable to find cuda shared memory region: 'x'"
+    assert (
+        refused(NotFound, regions.status, "system", "x")
+        == "Unable to find system shared memory region: 'x'"
+    )
+    assert (
+        refused(NotFound, regions.status, "cuda", "x")
+        == "Unable to find cuda shared memory region: 'x'"
+    )
     assert refused(NotFound, regions.status, "cuda", "s") == (
         "The region named 's' is registered as system shared memory, not CUDA shared memory"
     )
@@ -81,7 +92,10 @@ def test_a_region_of_the_other_kind_is_named(regions, register, gpu):
 
 def test_a_name_is_unique_across_kinds(regions, register, gpu):
     register("r")
-    for call in (lambda: register("r"), lambda: regions.register_cuda(CudaRegion("r", 0, 16), HANDLE)):
+    for call in (
+        lambda: register("r"),
+        lambda: regions.register_cuda(CudaRegion("r", 0, 16), HANDLE),
+    ):
         assert refused(AlreadyExists, call) == "shared memory region 'r' already in manager"
     assert gpu.opened == []
 

@@ -7,7 +7,14 @@ import pytest
 
 from tritonpy.errors import FailureReason, Internal, InvalidArgument, NotFound
 from tritonpy.shared_memory import Regions, hold_regions
-from tritonpy.types import InferRequest, InferResponse, OutputSpec, RegionSlice, SystemRegion, Tensor
+from tritonpy.types import (
+    InferRequest,
+    InferResponse,
+    OutputSpec,
+    RegionSlice,
+    SystemRegion,
+    Tensor,
+)
 from tritonpy_testing import RecordingSink, shared_object
 
 VALUES = np.array([1, 2, 3, 4], np.int16)
@@ -28,7 +35,11 @@ def regions(client):
 
 def request_of(*inputs, outputs=None):
     return InferRequest(
-        "m", {each.name: each for each in inputs}, RecordingSink().sink, outputs=outputs, uses_regions=True
+        "m",
+        {each.name: each for each in inputs},
+        RecordingSink().sink,
+        outputs=outputs,
+        uses_regions=True,
     )
 
 
@@ -83,7 +94,9 @@ def test_bytes_tensors_are_read_in_wire_form(regions, client):
     assert request.inputs["X"].strings() == [b"ab", b""]
 
 
-@pytest.mark.parametrize("bad", [input_in_region(region="gone", name="Z"), input_in_region(byte_size=5000, name="Z")])
+@pytest.mark.parametrize(
+    "bad", [input_in_region(region="gone", name="Z"), input_in_region(byte_size=5000, name="Z")]
+)
 def test_a_refused_request_is_unchanged_and_holds_nothing(regions, bad):
     request = request_of(input_in_region(), bad)
     inputs = request.inputs
@@ -96,7 +109,9 @@ def test_a_refused_request_is_unchanged_and_holds_nothing(regions, bad):
 
 def test_an_output_outside_its_region_is_refused_immediately(regions):
     request = request_of(input_in_region(), outputs=output_in_region(offset=4095))
-    with pytest.raises(InvalidArgument, match="Invalid offset \\+ byte size for shared memory region: 'r'"):
+    with pytest.raises(
+        InvalidArgument, match="Invalid offset \\+ byte size for shared memory region: 'r'"
+    ):
         hold_regions(regions, request)
     assert not is_held(regions)
 
@@ -175,9 +190,15 @@ def test_regions_are_held_until_the_final_response(regions):
 def test_written_outputs_can_still_be_read(regions, client):
     request = request_of(outputs={**output_in_region(), "D": OutputSpec("D")})
     held = hold_regions(regions, request)
-    response = held.finish(request, InferResponse([Tensor.from_numpy(name, VALUES) for name in ("Y", "D")]))
+    response = held.finish(
+        request, InferResponse([Tensor.from_numpy(name, VALUES) for name in ("Y", "D")])
+    )
     written, kept = held.outputs(response)
-    assert (written.name, written.data.tolist(), kept.data.tolist()) == ("Y", VALUES.tolist(), VALUES.tolist())
+    assert (written.name, written.data.tolist(), kept.data.tolist()) == (
+        "Y",
+        VALUES.tolist(),
+        VALUES.tolist(),
+    )
     client.resize(0)
     assert [tensor.name for tensor in held.outputs(response)] == ["D"]
 
@@ -210,7 +231,9 @@ def test_an_unexpected_error_is_logged_with_an_error_id(regions, caplog):
 
     request = request_of(outputs=output_in_region())
     with caplog.at_level(logging.ERROR):
-        response = hold_regions(regions, request).finish(request, InferResponse([Tensor("Y", "INT16", (4,), Odd())]))
+        response = hold_regions(regions, request).finish(
+            request, InferResponse([Tensor("Y", "INT16", (4,), Odd())])
+        )
     assert isinstance(response.error, Internal)
     assert "the copy of an output to shared memory failed unexpectedly" in caplog.text
     assert not is_held(regions)

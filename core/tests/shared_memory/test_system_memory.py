@@ -88,7 +88,10 @@ def test_an_object_that_has_shrunk_is_refused_without_access(client):
     memory = mapped(client, 0, 2 * PAGE)
     client.resize(PAGE)
     assert bytes(memory.read(0, 4)) == b"0123"
-    for use in (lambda: memory.read(PAGE - 1, 2), lambda: memory.write(PAGE, np.zeros(1, np.uint8))):
+    for use in (
+        lambda: memory.read(PAGE - 1, 2),
+        lambda: memory.write(PAGE, np.zeros(1, np.uint8)),
+    ):
         with pytest.raises(InvalidArgument) as refusal:
             use()
         assert refusal.value.message == "Invalid offset + byte size for shared memory region: 'r'"

@@ -21,5 +21,9 @@ def test_a_trace_contains_the_data_written_to_a_region():
         trace.begin("m", 1, request_)
         response = InferResponse([Tensor.from_numpy("OUT", np.array([1, 2], np.int32))])
         trace.responded(request_, held.finish(request_, response), 60)
-    [copy] = [note for note in trace.notes if isinstance(note, TensorCopy) and note.activity == "TENSOR_BACKEND_OUTPUT"]
+    [copy] = [
+        note
+        for note in trace.notes
+        if isinstance(note, TensorCopy) and note.activity == "TENSOR_BACKEND_OUTPUT"
+    ]
     assert (copy.tensor.name, copy.tensor.data.tolist()) == ("OUT", [1, 2])

@@ -70,17 +70,29 @@ def test_a_snapshot_does_not_change() -> None:
     before = counters.snapshot("m", 1, {})
     counters.executed(batch_of(1, 0), 10)
     counters.failed(FailureReason.OTHER, 5)
-    assert (before.execution_count, before.batch_stats, before.inference_stats.fail.count) == (0, [], 0)
+    assert (before.execution_count, before.batch_stats, before.inference_stats.fail.count) == (
+        0,
+        [],
+        0,
+    )
 
 
 def test_a_cache_hit_is_a_success_without_computation() -> None:
     counters = Counters()
-    counters.succeeded(SucceededRequests(batch_of(2, 0, 10, 20), 30, count=1, rows=2, total_ns=40, queue_ns=5))
+    counters.succeeded(
+        SucceededRequests(batch_of(2, 0, 10, 20), 30, count=1, rows=2, total_ns=40, queue_ns=5)
+    )
     counters.cache_hit(total_ns=100, queue_ns=7, lookup_ns=9)
     statistics = counters.snapshot("m", 1, {})
     times = statistics.inference_stats
-    assert (times.success, times.queue, times.cache_hit) == (Duration(2, 140), Duration(2, 12), Duration(1, 9))
-    assert {each.count for each in (times.compute_input, times.compute_infer, times.compute_output)} == {1}
+    assert (times.success, times.queue, times.cache_hit) == (
+        Duration(2, 140),
+        Duration(2, 12),
+        Duration(1, 9),
+    )
+    assert {
+        each.count for each in (times.compute_input, times.compute_infer, times.compute_output)
+    } == {1}
     assert statistics.inference_count == 2
 
 
@@ -89,7 +101,11 @@ def test_a_cache_miss_is_part_of_the_request_that_succeeded() -> None:
     counters.succeeded(SucceededRequests(None, 30, count=1, rows=1, total_ns=40))
     counters.cache_missed(15)
     times = counters.snapshot("m", 1, {}).inference_stats
-    assert (times.success, times.cache_miss, times.cache_hit) == (Duration(1, 40), Duration(1, 15), Duration(0, 0))
+    assert (times.success, times.cache_miss, times.cache_hit) == (
+        Duration(1, 40),
+        Duration(1, 15),
+        Duration(0, 0),
+    )
 
 
 def test_an_insertion_after_the_response_counts_only_for_the_cache() -> None:

@@ -40,7 +40,12 @@ def statistics(
 def test_most_models_have_no_counters_per_response() -> None:
     plain = statistics()
     assert plain.counters == ()
-    assert (plain.responses(), plain.first_response(), plain.summaries(), plain.shares("m", 1)) == ({}, None, {}, [])
+    assert (plain.responses(), plain.first_response(), plain.summaries(), plain.shares("m", 1)) == (
+        {},
+        None,
+        {},
+        [],
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,7 +64,9 @@ def test_only_the_configured_counters_exist(given: dict[str, object], kind: type
 
 def test_all_counters_can_be_enabled_together() -> None:
     every = statistics(
-        decoupled=True, gpu=True, latencies=LatencySettings(histograms=True, summaries=True, quantiles="0.5:0.1")
+        decoupled=True,
+        gpu=True,
+        latencies=LatencySettings(histograms=True, summaries=True, quantiles="0.5:0.1"),
     )
     assert len(every.counters) == 4
     assert [share.gpu for share in every.shares("m", 1)] == [None, 0]
@@ -120,9 +127,14 @@ def test_buckets_that_do_not_ascend_are_refused() -> None:
         FirstResponseHistogram([5, 1])
 
 
-def test_a_model_configures_its_buckets_and_is_warned_of_families_without_any(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_model_configures_its_buckets_and_is_warned_of_families_without_any(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     control = 'metric_control {{ metric_identifier {{ family: "{}" }} histogram_options {{ buckets: [1, 2.5] }} }}'
-    expected, other = (control.format(family) for family in ("nv_inference_first_response_histogram_ms", "nv_other"))
+    expected, other = (
+        control.format(family)
+        for family in ("nv_inference_first_response_histogram_ms", "nv_other")
+    )
     config = text_format.Parse(f'name: "m" model_metrics {{ {expected} {other} }}', ModelConfig())
     assert list(configured_buckets(config)) == [1, 2.5]
     assert "model 'm': metric family 'nv_other'" in caplog.text
@@ -187,11 +199,18 @@ def test_a_request_counts_when_it_ends() -> None:
 def test_hits_and_misses_of_the_cache_belong_to_no_gpu() -> None:
     counters = GpuCounters([0])
     hit, miss = InferRequest("m", {}, None), executed(counters, "GPU", 0)
-    hit.cache, miss.cache = CacheLookup(0, hit=True, lookup_ns=5), CacheLookup(0, lookup_ns=3, insertion_ns=4)
+    hit.cache, miss.cache = (
+        CacheLookup(0, hit=True, lookup_ns=5),
+        CacheLookup(0, lookup_ns=3, insertion_ns=4),
+    )
     for request in (hit, miss):
         counters.responded(request, InferResponse(()), 0, 50)
     none, gpu = (share.statistics.inference_stats for share in counters.snapshot("m", 1))
-    assert (none.success.count, none.cache_hit, none.cache_miss) == (1, Duration(1, 5), Duration(1, 7))
+    assert (none.success.count, none.cache_hit, none.cache_miss) == (
+        1,
+        Duration(1, 5),
+        Duration(1, 7),
+    )
     assert (gpu.success.count, gpu.cache_hit, gpu.cache_miss) == (1, Duration(), Duration())
 
 
@@ -229,7 +248,10 @@ def test_concurrent_requests_have_separate_indexes() -> None:
     for request in (one, other, other):
         counters.responded(request, answer(), 110, 110)
     counters.responded(one, answer(final=True), 120, 120)
-    assert {place: counted.success.count for place, counted in counters.snapshot().items()} == {"0": 2, "1": 2}
+    assert {place: counted.success.count for place, counted in counters.snapshot().items()} == {
+        "0": 2,
+        "1": 2,
+    }
 
 
 def test_an_empty_final_response_is_counted_as_empty() -> None:
@@ -245,7 +267,9 @@ def test_an_empty_final_response_is_counted_as_empty() -> None:
         (Cancelled("left"), times(cancel=(1, 60))),
     ],
 )
-def test_an_error_counts_as_failure_or_cancellation(error: Internal | Cancelled, expected: ResponseStatistics) -> None:
+def test_an_error_counts_as_failure_or_cancellation(
+    error: Internal | Cancelled, expected: ResponseStatistics
+) -> None:
     counters, request = DecoupledResponseCounters(), running()
     counters.responded(request, InferResponse.failed(request, error), 150, 160)
     assert counters.snapshot() == {"0": expected}
@@ -253,7 +277,9 @@ def test_an_error_counts_as_failure_or_cancellation(error: Internal | Cancelled,
 
 def test_requests_without_an_execution_are_left_out() -> None:
     counters, request = DecoupledResponseCounters(), InferRequest("m", {}, None)
-    counters.responded(request, InferResponse.failed(request, Cancelled("left the queue")), 150, 160)
+    counters.responded(
+        request, InferResponse.failed(request, Cancelled("left the queue")), 150, 160
+    )
     assert counters.snapshot() == {}
 
 
@@ -261,7 +287,9 @@ def test_a_response_sent_before_the_previous_one_was_counted_has_no_compute_time
     counters, request = DecoupledResponseCounters(), running(100)
     counters.responded(request, answer(), 130, 150)
     counters.responded(request, answer(final=True), 140, 160)
-    assert counters.snapshot()["1"] == times(compute_infer=(1, 0), compute_output=(1, 10), success=(1, 10))
+    assert counters.snapshot()["1"] == times(
+        compute_infer=(1, 0), compute_output=(1, 10), success=(1, 10)
+    )
 
 
 def test_a_snapshot_does_not_change() -> None:
@@ -295,7 +323,10 @@ def test_quantiles_are_available_immediately() -> None:
     summary = Summary(QUANTILES, 0)
     for value in range(1, 101):
         summary.observe(value, 0)
-    assert dict(summary.snapshot(0).quantiles) == {0.5: pytest.approx(50, abs=2), 0.9: pytest.approx(90, abs=2)}
+    assert dict(summary.snapshot(0).quantiles) == {
+        0.5: pytest.approx(50, abs=2),
+        0.9: pytest.approx(90, abs=2),
+    }
 
 
 def test_an_empty_summary_has_no_quantiles() -> None:

@@ -9,7 +9,9 @@ from tritonpy.types.request import CacheLookup
 def request(*, ran: bool = True) -> InferRequest:
     made = InferRequest("m", {}, None, received_ns=1_000_000, queued_ns=2_000_000)
     if ran:
-        made.batch = Batch([made], start_ns=5_000_000, input_end_ns=6_000_000, infer_end_ns=8_000_999)
+        made.batch = Batch(
+            [made], start_ns=5_000_000, input_end_ns=6_000_000, infer_end_ns=8_000_999
+        )
     return made
 
 
@@ -46,7 +48,9 @@ def test_only_the_end_of_a_success_is_observed() -> None:
     summaries, failed = LatencySummaries({0.5: 0.01}, 0), request()
     summaries.responded(request(), InferResponse((), final=False), 0, 9_000_000)
     summaries.responded(failed, InferResponse.failed(failed, Internal("broken")), 0, 9_000_000)
-    assert {part: summary.count for part, summary in summaries.snapshot(0).items()} == dict.fromkeys(PARTS, 0)
+    assert {
+        part: summary.count for part, summary in summaries.snapshot(0).items()
+    } == dict.fromkeys(PARTS, 0)
 
 
 def cached(summaries: LatencySummaries, look: CacheLookup) -> dict[str, int]:
@@ -58,12 +62,17 @@ def cached(summaries: LatencySummaries, look: CacheLookup) -> dict[str, int]:
 
 
 def test_a_hit_has_queue_time_until_its_look_up_and_no_compute_time() -> None:
-    found = cached(LatencySummaries({0.5: 0.01}, 0), CacheLookup(0, hit=True, start_ns=2_500_000, lookup_ns=700_000))
+    found = cached(
+        LatencySummaries({0.5: 0.01}, 0),
+        CacheLookup(0, hit=True, start_ns=2_500_000, lookup_ns=700_000),
+    )
     assert found == {"queue": 500, "cache_hit": 700}
 
 
 def test_a_miss_has_compute_times_look_up_and_insertion() -> None:
-    found = cached(LatencySummaries({0.5: 0.01}, 0), CacheLookup(0, lookup_ns=700_000, insertion_ns=300_000))
+    found = cached(
+        LatencySummaries({0.5: 0.01}, 0), CacheLookup(0, lookup_ns=700_000, insertion_ns=300_000)
+    )
     assert found == {
         "queue": 3000, "compute_input": 1000, "compute_infer": 2000, "compute_output": 999, "cache_miss": 1000,
     }  # fmt: skip

@@ -42,7 +42,9 @@ class MemoryCache(Cache):
         return self.entries.get(key)
 
     def insert(self, key: bytes, outputs: Sequence[Tensor]) -> None:
-        self.entries[key] = [Tensor(each.name, each.datatype, each.shape, np.array(each.data)) for each in outputs]
+        self.entries[key] = [
+            Tensor(each.name, each.datatype, each.shape, np.array(each.data)) for each in outputs
+        ]
 
     def close(self) -> None:
         self.closed = True
@@ -125,10 +127,17 @@ def cached(
     **settings: Any,
 ) -> Iterator[Server]:
     """Serve `backend` as "m" with a cache."""
-    config = config_of("toy", batch=64, dims=-1, more=f"dynamic_batching {{}} response_cache {{ enable: true }} {more}")
+    config = config_of(
+        "toy",
+        batch=64,
+        dims=-1,
+        more=f"dynamic_batching {{}} response_cache {{ enable: true }} {more}",
+    )
     repository.add("m", config)
     CountingDoubler.computed = 0
-    toys = toy_plugins(ToyPlugin({"toy": backend}, {"dynamic": ReschedulingScheduler}), CachePlugin(cache))
+    toys = toy_plugins(
+        ToyPlugin({"toy": backend}, {"dynamic": ReschedulingScheduler}), CachePlugin(cache)
+    )
     with serving(repository, toys, cache={"toy": {}}, **settings) as server:
         yield server
 
@@ -147,7 +156,12 @@ def counts(server: Server) -> tuple[int, int, int, int]:
     """Return successes, hits, misses and executions of "m"."""
     (statistics,) = server.engine.statistics("m")
     times = statistics.inference_stats
-    return times.success.count, times.cache_hit.count, times.cache_miss.count, statistics.execution_count
+    return (
+        times.success.count,
+        times.cache_hit.count,
+        times.cache_miss.count,
+        statistics.execution_count,
+    )
 
 
 def wait_until(condition: Any) -> None:

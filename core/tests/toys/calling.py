@@ -47,7 +47,9 @@ class Caller(Backend):
             responses.append(response)
             done.set()
 
-        call = InferRequest(name, request.inputs, CallbackSink(take), parameters={"calls": calls}, parent=request)
+        call = InferRequest(
+            name, request.inputs, CallbackSink(take), parameters={"calls": calls}, parent=request
+        )
         self.model.engine.infer(call)
         assert done.wait(WAIT_S), f"'{name}' never responded to '{self.model.name}'"
         if responses[0].error is not None:

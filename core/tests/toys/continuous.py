@@ -31,7 +31,9 @@ class Stepper:
         with self._changed:
             self.steps.append(remaining)
             self._changed.notify_all()
-            assert self._changed.wait_for(lambda: self._allowed > 0, 10), "the test never allowed the step"
+            assert self._changed.wait_for(lambda: self._allowed > 0, 10), (
+                "the test never allowed the step"
+            )
             self._allowed -= 1
 
     def allow(self, count: int = 1) -> None:
@@ -43,7 +45,9 @@ class Stepper:
     def wait_for(self, remaining: list[int]) -> None:
         """Wait until the last reported step has `remaining` numbers."""
         with self._changed:
-            assert self._changed.wait_for(lambda: bool(self.steps) and self.steps[-1] == remaining, 10), self.steps
+            assert self._changed.wait_for(
+                lambda: bool(self.steps) and self.steps[-1] == remaining, 10
+            ), self.steps
 
 
 class ProcessStepper:
@@ -70,7 +74,9 @@ class ProcessStepper:
     def wait_for(self, remaining: list[int]) -> None:
         """Wait until a step has `remaining` numbers."""
         while not self.steps or self.steps[-1] != remaining:
-            assert select.select([self._steps], [], [], 10)[0], f"no further step after {self.steps}"
+            assert select.select([self._steps], [], [], 10)[0], (
+                f"no further step after {self.steps}"
+            )
             self.steps.append(json.loads(self._steps.readline()))
 
     def close(self) -> None:
@@ -94,10 +100,16 @@ class Countdown(Backend):
     def execute(self, batch: Batch) -> None:
         active = dict.fromkeys(batch.requests, 0)
         while active:
-            while len(active) < MAX_OPEN and (more := self.instance.take_more(MAX_OPEN - len(active))):
+            while len(active) < MAX_OPEN and (
+                more := self.instance.take_more(MAX_OPEN - len(active))
+            ):
                 active |= dict.fromkeys(more.requests, 0)
             self.stepper.step([_number(request) - done for request, done in active.items()])
-            active = {request: done + 1 for request, done in active.items() if self._step(request, done + 1)}
+            active = {
+                request: done + 1
+                for request, done in active.items()
+                if self._step(request, done + 1)
+            }
 
     def _step(self, request: InferRequest, done: int) -> bool:
         number = _number(request)

@@ -36,5 +36,7 @@ class Repeat(Backend):
             model = self.model
             for number in range(int(request.inputs["IN"].numpy()[0])):
                 out = Tensor.from_numpy("OUT", np.array([number], np.int32))
-                request.respond(InferResponse([out], model.name, model.version, request.id, final=False))
+                request.respond(
+                    InferResponse([out], model.name, model.version, request.id, final=False)
+                )
             request.respond(InferResponse((), model.name, model.version, request.id, empty=True))

@@ -22,7 +22,10 @@ class ToyDevice(NoDevice):
     """
 
     def __init__(
-        self, settings: DeviceSettings | None = None, ids: Sequence[int] | None = None, used: Mapping[int, float] = {}
+        self,
+        settings: DeviceSettings | None = None,
+        ids: Sequence[int] | None = None,
+        used: Mapping[int, float] = {},
     ) -> None:
         super().__init__(settings, ids)
         self.used = used

@@ -32,7 +32,9 @@ class Gate:
         with self._changed:
             self.arrived.append((instance, batch))
             self._changed.notify_all()
-            assert self._changed.wait_for(lambda: self._open > 0, 10), "the test never opened the gate"
+            assert self._changed.wait_for(lambda: self._open > 0, 10), (
+                "the test never opened the gate"
+            )
             self._open -= 1
 
     def wait_for(self, count: int) -> None:

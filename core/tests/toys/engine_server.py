@@ -19,7 +19,10 @@ from tritonpy.types import CallbackSink, InferRequest, InferResponse
 from .engine_frames import Cancel, Infer, MethodCall, MethodResult, Response, ToEngine
 from .frames import Channel, error_to_wire, from_wire, to_wire
 
-_CHANGES: dict[str, Any] = {"change_trace_settings": TraceChanges, "change_log_settings": LogChanges}
+_CHANGES: dict[str, Any] = {
+    "change_trace_settings": TraceChanges,
+    "change_log_settings": LogChanges,
+}
 
 
 class EngineServer:
@@ -98,4 +101,6 @@ class EngineServer:
             error = error_to_wire(raised)
         if frame.method == "model_config" and error is None:
             result = result.SerializeToString()
-        self._channel.send(MethodResult(frame.id, msgspec.Raw(msgspec.msgpack.encode(result)), error))
+        self._channel.send(
+            MethodResult(frame.id, msgspec.Raw(msgspec.msgpack.encode(result)), error)
+        )

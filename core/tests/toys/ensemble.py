@@ -50,7 +50,9 @@ class _Flow:
         """Add `tensors` to the pool and start steps; respond when every output is available."""
         with self._lock:
             self._pool |= tensors
-            startable = [step for step in self._waiting if set(step.input_map.values()) <= set(self._pool)]
+            startable = [
+                step for step in self._waiting if set(step.input_map.values()) <= set(self._pool)
+            ]
             self._waiting = [step for step in self._waiting if step not in startable]
             children = [self._child(step) for step in startable]
             self._running += children
@@ -65,7 +67,9 @@ class _Flow:
         if complete:
             request = self._request
             outputs = [self._pool[name] for name in names]
-            request.respond(InferResponse(outputs, request.model_name, request.model_version, request.id))
+            request.respond(
+                InferResponse(outputs, request.model_name, request.model_version, request.id)
+            )
 
     def cancel(self) -> None:
         """Cancel the running steps; the response is sent immediately."""
@@ -77,7 +81,9 @@ class _Flow:
 
     def _child(self, step: ModelEnsembling.Step) -> InferRequest:
         parent = self._request
-        inputs = {name: _renamed(self._pool[tensor], name) for name, tensor in step.input_map.items()}
+        inputs = {
+            name: _renamed(self._pool[tensor], name) for name, tensor in step.input_map.items()
+        }
         return InferRequest(
             called_model(step),
             inputs,
@@ -96,7 +102,12 @@ class _Flow:
             self._fail(response.error)
             return
         tensors = {tensor.name: tensor for tensor in response.outputs}
-        self.advance({target: _renamed(tensors[name], target) for name, target in child.tag.output_map.items()})
+        self.advance(
+            {
+                target: _renamed(tensors[name], target)
+                for name, target in child.tag.output_map.items()
+            }
+        )
 
     def _fail(self, error: TritonError) -> None:
         with self._lock:

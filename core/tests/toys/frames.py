@@ -79,12 +79,17 @@ class Channel:
 
 def to_wire(tensors: Iterable[Tensor]) -> list[WireTensor]:
     """Return `tensors` with their bytes."""
-    return [WireTensor(each.name, each.datatype, each.shape, each.data.tobytes()) for each in tensors]
+    return [
+        WireTensor(each.name, each.datatype, each.shape, each.data.tobytes()) for each in tensors
+    ]
 
 
 def from_wire(tensors: Iterable[WireTensor]) -> dict[str, Tensor]:
     """Return the tensors by name."""
-    return {each.name: Tensor.from_buffer(each.name, each.datatype, each.shape, each.data) for each in tensors}
+    return {
+        each.name: Tensor.from_buffer(each.name, each.datatype, each.shape, each.data)
+        for each in tensors
+    }
 
 
 def error_to_wire(error: TritonError | None) -> WireError | None:

@@ -40,4 +40,8 @@ class HeavyBackend(Backend):
     def memory_usage(self) -> Sequence[MemoryUsage]:
         if HeavyBackend.error is not None:
             raise ValueError(HeavyBackend.error)
-        return [MemoryUsage("GPU", 0, OWN + self.executed), MemoryUsage("CPU_PINNED", 0, 5), MemoryUsage("CPU", 0, 7)]
+        return [
+            MemoryUsage("GPU", 0, OWN + self.executed),
+            MemoryUsage("CPU_PINNED", 0, 5),
+            MemoryUsage("CPU", 0, 7),
+        ]

@@ -119,7 +119,8 @@ def memory_backend(hoard: HeldMemory) -> type[Backend]:
 def parameters(**values: object) -> str:
     """Return the text of a configuration's parameters."""
     return "".join(
-        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n' for key, value in values.items()
+        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n'
+        for key, value in values.items()
     )
 
 

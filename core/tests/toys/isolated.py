@@ -35,12 +35,16 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @contextmanager
-def isolating(repository: ModelRepository, plugin: ToyPlugin, **settings: Any) -> Iterator[RunningServer]:
+def isolating(
+    repository: ModelRepository, plugin: ToyPlugin, **settings: Any
+) -> Iterator[RunningServer]:
     """Serve `repository` on a running event loop; worker processes can import the test modules."""
     sys.path.append(str(ROOT))
     try:
         config = {"repositories": [{"url": str(repository.path)}], "frontends": SILENT} | settings
-        with running_server(config, [plugin, tritonpy_workers, tritonpy_rate_limiter], installed=False) as server:
+        with running_server(
+            config, [plugin, tritonpy_workers, tritonpy_rate_limiter], installed=False
+        ) as server:
             yield server
     finally:
         sys.path.remove(str(ROOT))
@@ -146,7 +150,10 @@ class ContextReporter(Backend):
     @classmethod
     def load(cls, model: ModelContext) -> object:
         model.log.info("opened")
-        return {"opened": (model.path / "weights.txt").read_text(), "by": model.engine.server_metadata().name}
+        return {
+            "opened": (model.path / "weights.txt").read_text(),
+            "by": model.engine.server_metadata().name,
+        }
 
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         model, instance = self.model, self.instance
@@ -178,14 +185,18 @@ class Caller(Backend):
             except Exception as error:
                 request.respond(InferResponse.failed(request, error))  # type: ignore[arg-type]
             else:
-                request.respond(InferResponse([Tensor.from_numpy("OUT", out)], self.model.name, 1, request.id))
+                request.respond(
+                    InferResponse([Tensor.from_numpy("OUT", out)], self.model.name, 1, request.id)
+                )
 
     def _call(self, model: str, number: int, parent: InferRequest) -> int:
         done = threading.Event()
         responses: list[InferResponse] = []
         sink = CallbackSink(lambda _, response: (responses.append(response), done.set()))
         tensor = Tensor.from_numpy("IN", np.array([number], np.int32))
-        self.model.engine.infer(InferRequest(model, {"IN": tensor}, sink, parent=parent, id=parent.id))
+        self.model.engine.infer(
+            InferRequest(model, {"IN": tensor}, sink, parent=parent, id=parent.id)
+        )
         assert done.wait(10), "the other model did not respond"
         (response,) = responses
         if response.error is not None:
@@ -209,7 +220,9 @@ class WaitsForCancellation(Backend):
                 continue
             while not request.cancelled:
                 time.sleep(0.001)
-            request.respond(InferResponse.failed(request, InvalidArgument("cancelled while it ran")))
+            request.respond(
+                InferResponse.failed(request, InvalidArgument("cancelled while it ran"))
+            )
 
     def is_ready(self) -> bool:
         return not (self.model.directory / "not_ready").exists()
@@ -220,9 +233,9 @@ class CountingBackend(Backend):
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
-        self._counted = model.metrics.family("toys_counted", "What toys counted", MetricKind.COUNTER).metric(
-            {"toy": "1"}
-        )
+        self._counted = model.metrics.family(
+            "toys_counted", "What toys counted", MetricKind.COUNTER
+        ).metric({"toy": "1"})
 
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         self._counted.increment(float(inputs["IN"][0]))

@@ -21,10 +21,14 @@ class ResourceLimiter(RateLimiter):
     def wait_for_queue(self, count: int) -> None:
         """Wait until `count` instances wait for their resources."""
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self._queue) == count, 10), f"{len(self._queue)} instances wait"
+            assert self._changed.wait_for(lambda: len(self._queue) == count, 10), (
+                f"{len(self._queue)} instances wait"
+            )
 
     def register(self, instance: str, device: int, group: ModelInstanceGroup) -> bool:
-        self.demands[instance] = {resource.name: resource.count for resource in group.rate_limiter.resources}
+        self.demands[instance] = {
+            resource.name: resource.count for resource in group.rate_limiter.resources
+        }
         return True
 
     def unregister(self, instance: str) -> None:

@@ -30,5 +30,7 @@ def one_model(
 ) -> Iterator[Server]:
     """Serve `backend` as model "m" with a toy as its dynamic scheduler."""
     repository.add("m", config or config_of("toy", batch=4, more=f"{DYNAMIC} {more}"))
-    with serving(repository, toy_plugins(ToyPlugin({"toy": backend}, {"dynamic": scheduler})), **settings) as server:
+    with serving(
+        repository, toy_plugins(ToyPlugin({"toy": backend}, {"dynamic": scheduler})), **settings
+    ) as server:
         yield server

@@ -50,13 +50,17 @@ class PinnedScheduler(Scheduler):
         self._slots: dict[int | str, _Slot] = {}
 
     def instances_changed(self, instances: Sequence[int]) -> None:
-        self._instances = [[_Slot() for _ in range(self.context.config.max_batch_size)] for _ in instances]
+        self._instances = [
+            [_Slot() for _ in range(self.context.config.max_batch_size)] for _ in instances
+        ]
 
     def enqueue(self, request: InferRequest) -> None:
         assert request.sequence is not None
         slot = self._slots.get(request.sequence.id)
         if slot is None:
-            slot = next((slot for slots in self._instances for slot in slots if slot.sequence is None), None)
+            slot = next(
+                (slot for slots in self._instances for slot in slots if slot.sequence is None), None
+            )
         if slot is None:
             raise Unavailable(f"no free slot for sequence {request.sequence.id}")
         slot.sequence = request.sequence.id
@@ -68,7 +72,9 @@ class PinnedScheduler(Scheduler):
 
     def take(self, instance: int, now_ns: int, limit: int = UNBOUNDED) -> Batch | None:
         slots = self._instances[instance]
-        taken = [slot.waiting.popleft() if slot.waiting and not slot.running else None for slot in slots]
+        taken = [
+            slot.waiting.popleft() if slot.waiting and not slot.running else None for slot in slots
+        ]
         for slot, request in zip(slots, taken, strict=True):
             slot.running = slot.running or request is not None
         ready = np.array([[request is not None] for request in taken], np.int32)
@@ -88,7 +94,9 @@ class PinnedScheduler(Scheduler):
         assert batch.slots is not None
         slot.running = False
         if "SUM_OUT" in batch.new_states:
-            slot.state = int(batch.new_states["SUM_OUT"].numpy()[list(batch.slots).index(request), 0])
+            slot.state = int(
+                batch.new_states["SUM_OUT"].numpy()[list(batch.slots).index(request), 0]
+            )
         if request.sequence.end:
             del self._slots[request.sequence.id]
             slot.sequence, slot.state = None, 0

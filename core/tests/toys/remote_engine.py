@@ -11,7 +11,14 @@ from typing import Any
 
 import msgspec
 
-from tritonpy.api.engine import Engine, ModelGauges, ModelIndex, ModelMetadata, ModelStatistics, ServerMetadata
+from tritonpy.api.engine import (
+    Engine,
+    ModelGauges,
+    ModelIndex,
+    ModelMetadata,
+    ModelStatistics,
+    ServerMetadata,
+)
 from tritonpy.api.trace_sink import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import FamilySnapshot
 from tritonpy.errors import Unavailable
@@ -98,13 +105,19 @@ class RemoteEngine(Engine):
         files: Mapping[str, bytes] | None = None,
         versions: Sequence[int] = (),
     ) -> None:
-        self._call(None, "load_model", name, config, None if files is None else dict(files), list(versions))
+        self._call(
+            None, "load_model", name, config, None if files is None else dict(files), list(versions)
+        )
 
-    def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
+    def unload_model(
+        self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()
+    ) -> None:
         self._call(None, "unload_model", name, unload_dependents, list(versions))
 
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
-        return self._call(list[SystemRegion] if kind == "system" else list[CudaRegion], "regions", kind, name)
+        return self._call(
+            list[SystemRegion] if kind == "system" else list[CudaRegion], "regions", kind, name
+        )
 
     def check_region(self, kind: RegionKind, name: str) -> None:
         self._call(None, "check_region", kind, name)
@@ -112,7 +125,9 @@ class RemoteEngine(Engine):
     def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
         self._call(None, "register_system_region", name, key, offset, byte_size)
 
-    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
+    def register_cuda_region(
+        self, name: str, handle: bytes, device_id: int, byte_size: int
+    ) -> None:
         self._call(None, "register_cuda_region", name, handle, device_id, byte_size)
 
     def unregister_regions(self, kind: RegionKind, name: str = "") -> None:
@@ -149,7 +164,9 @@ class RemoteEngine(Engine):
                 waiting.result = frame
                 waiting.done.set()
         for request in list(self._requests.values()):
-            request.sink.put(request, InferResponse.failed(request, Unavailable("the engine is gone")))
+            request.sink.put(
+                request, InferResponse.failed(request, Unavailable("the engine is gone"))
+            )
 
     def _respond(self, frame: Response) -> None:
         request = self._requests[frame.id]

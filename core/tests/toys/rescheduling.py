@@ -44,7 +44,11 @@ class CountedExecutions(Backend):
         if self._executions[request.id] < 3:
             request.reschedule()
         else:
-            batch.respond(scatter(batch, {"OUT": request.inputs["IN"].numpy() + self._executions.pop(request.id)}))
+            batch.respond(
+                scatter(
+                    batch, {"OUT": request.inputs["IN"].numpy() + self._executions.pop(request.id)}
+                )
+            )
 
 
 class ReschedulesThenFails(Backend):

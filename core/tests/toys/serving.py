@@ -71,7 +71,9 @@ def serving(
     **settings: Any,
 ) -> Iterator[Server]:
     """Start a server of `repository`; at the end drain and stop it, with all its threads."""
-    config = decode_server_config({"repositories": [{"url": str(repository.path)}], "frontends": SILENT} | settings)
+    config = decode_server_config(
+        {"repositories": [{"url": str(repository.path)}], "frontends": SILENT} | settings
+    )
     server = build(config, plugins, limiter)
     with asyncio.Runner() as loop:
         try:
@@ -105,14 +107,18 @@ def config_of(
     """
 
 
-def ask(engine: Engine, recorder: RecordingSink, model: str, value: npt.ArrayLike, **fields: Any) -> InferRequest:
+def ask(
+    engine: Engine, recorder: RecordingSink, model: str, value: npt.ArrayLike, **fields: Any
+) -> InferRequest:
     """Send `value` as INT32 input IN to `model`; `recorder` receives the responses."""
     request = request_of(recorder, model, value, **fields)
     engine.infer(request)
     return request
 
 
-def request_of(recorder: RecordingSink, model: str, value: npt.ArrayLike, **fields: Any) -> InferRequest:
+def request_of(
+    recorder: RecordingSink, model: str, value: npt.ArrayLike, **fields: Any
+) -> InferRequest:
     """Return a request with `value` as INT32 input IN."""
     array = np.atleast_1d(np.asarray(value, np.int32))
     return InferRequest(model, {"IN": Tensor.from_numpy("IN", array)}, recorder.sink, **fields)

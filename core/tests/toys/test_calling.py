@@ -22,7 +22,9 @@ ENSEMBLE = """
     input { name: "IN" data_type: TYPE_INT32 dims: 1 } output { name: "OUT" data_type: TYPE_INT32 dims: 1 }
 """
 # Where the models run: all in threads, all in processes, and one called from the other side.
-PLACES = pytest.mark.parametrize("isolated", ["", "a b two", "a"], ids=["threads", "processes", "both"])
+PLACES = pytest.mark.parametrize(
+    "isolated", ["", "a b two", "a"], ids=["threads", "processes", "both"]
+)
 
 
 @contextmanager
@@ -34,7 +36,8 @@ def calling(repository: ModelRepository, isolated: str = "") -> Iterator[Engine]
     repository.add("patient", config_of("patient"))
     repository.add("e", ENSEMBLE)
     plugin = ToyPlugin(
-        {"caller": Caller, "detached": Detached, "patient": WaitsForCancellation}, {"ensemble": EnsembleScheduler}
+        {"caller": Caller, "detached": Detached, "patient": WaitsForCancellation},
+        {"ensemble": EnsembleScheduler},
     )
     with isolating(repository, plugin) as server:
         yield server.engine
@@ -43,7 +46,12 @@ def calling(repository: ModelRepository, isolated: str = "") -> Iterator[Engine]
 @PLACES
 def test_calls_get_their_responses(model_repository: ModelRepository, isolated: str) -> None:
     with calling(model_repository, isolated) as engine:
-        for model, calls, result in (("a", "b", 2), ("b", "e", 2), ("two", "two a b", 4), ("detached", "detached", 2)):
+        for model, calls, result in (
+            ("a", "b", 2),
+            ("b", "e", 2),
+            ("two", "two a b", 4),
+            ("detached", "detached", 2),
+        ):
             for _ in range(3):
                 recorder = RecordingSink()
                 request = ask(engine, recorder, model, [0], parameters={"calls": calls})
@@ -56,7 +64,14 @@ def test_recursive_calls_are_refused_and_other_requests_continue(
     model_repository: ModelRepository, isolated: str
 ) -> None:
     with calling(model_repository, isolated) as engine:
-        for model, calls in (("a", "a"), ("a", "b a"), ("a", "e"), ("a", "b e"), ("a", "two a"), ("two", "two two")):
+        for model, calls in (
+            ("a", "a"),
+            ("a", "b a"),
+            ("a", "e"),
+            ("a", "b e"),
+            ("a", "two a"),
+            ("two", "two two"),
+        ):
             for _ in range(3):
                 recorder = RecordingSink()
                 request = ask(engine, recorder, model, [0], parameters={"calls": calls})
@@ -85,18 +100,24 @@ def test_one_of_two_mutually_waiting_requests_is_refused(
 
 
 @PLACES
-def test_a_refused_call_blocks_no_other_request(model_repository: ModelRepository, isolated: str) -> None:
+def test_a_refused_call_blocks_no_other_request(
+    model_repository: ModelRepository, isolated: str
+) -> None:
     with calling(model_repository, isolated) as engine:
         recorder = RecordingSink()
         for _ in range(3):
             request = ask(engine, recorder, "a", [0], parameters={"calls": "unknown"})
             with pytest.raises(InvalidArgument, match="'unknown' is not found"):
                 numbers(*recorder.wait(request))
-        assert numbers(*recorder.wait(ask(engine, recorder, "b", [0], parameters={"calls": "a"}))) == [[2]]
+        assert numbers(
+            *recorder.wait(ask(engine, recorder, "b", [0], parameters={"calls": "a"}))
+        ) == [[2]]
 
 
 @PLACES
-@pytest.mark.parametrize(("model", "calls"), [("a", "patient"), ("a", "b patient"), ("detached", "patient")])
+@pytest.mark.parametrize(
+    ("model", "calls"), [("a", "patient"), ("a", "b patient"), ("detached", "patient")]
+)
 def test_a_cancellation_cancels_the_calls_of_a_request(
     model_repository: ModelRepository, isolated: str, model: str, calls: str
 ) -> None:

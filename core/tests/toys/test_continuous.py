@@ -48,7 +48,9 @@ def test_a_finished_request_admits_a_waiting_one(model_repository: ModelReposito
     recorder.check(*requests)
 
 
-def test_a_failing_step_also_fails_the_requests_that_joined(model_repository: ModelRepository) -> None:
+def test_a_failing_step_also_fails_the_requests_that_joined(
+    model_repository: ModelRepository,
+) -> None:
     stepper, recorder = Stepper(), RecordingSink()
     with counting(model_repository, stepper) as engine:
         requests = [ask(engine, recorder, "countdown", [20])]

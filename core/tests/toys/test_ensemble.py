@@ -31,13 +31,17 @@ IN_ORDER = "dynamic_batching { preserve_ordering: true }"
 
 
 @contextmanager
-def ensembles(repository: ModelRepository, gate: Gate | None = None, member: str = IN_ORDER) -> Iterator[Engine]:
+def ensembles(
+    repository: ModelRepository, gate: Gate | None = None, member: str = IN_ORDER
+) -> Iterator[Engine]:
     """Serve two ensembles, each of which calls the same member twice."""
     repository.add("member", config_of("doubler", batch=4, instances=2, more=member))
     for name in ("first", "second"):
         repository.add(name, ENSEMBLE.replace("MEMBER", "member"))
     backend = Doubler if gate is None else gated(gate)
-    plugin = ToyPlugin({"doubler": backend}, {"dynamic": ReschedulingScheduler, "ensemble": EnsembleScheduler})
+    plugin = ToyPlugin(
+        {"doubler": backend}, {"dynamic": ReschedulingScheduler, "ensemble": EnsembleScheduler}
+    )
     with serving(repository, toy_plugins(plugin)) as server:
         yield server.engine
 
@@ -45,7 +49,9 @@ def ensembles(repository: ModelRepository, gate: Gate | None = None, member: str
 def test_the_steps_run_in_sequence(model_repository: ModelRepository) -> None:
     recorder = RecordingSink()
     with ensembles(model_repository) as engine:
-        requests = [ask(engine, recorder, "first", [[number]], id=str(number)) for number in range(10)]
+        requests = [
+            ask(engine, recorder, "first", [[number]], id=str(number)) for number in range(10)
+        ]
         responses = recorder.wait(*requests)
     assert [numbers(each) for each in responses] == [[[4 * number]] for number in range(10)]
     assert [each[0].id for each in responses] == [str(number) for number in range(10)]
@@ -81,13 +87,18 @@ def test_no_lock_is_held_while_a_member_is_called(model_repository: ModelReposit
     """Two ensembles whose members respond to each other's requests must not wait for each other."""
     recorder = RecordingSink()
     with ensembles(model_repository) as engine:
-        requests = [request_of(recorder, name, [[1]]) for _ in range(150) for name in ("first", "second")]
+        requests = [
+            request_of(recorder, name, [[1]]) for _ in range(150) for name in ("first", "second")
+        ]
 
         def send(share: list[InferRequest]) -> None:
             for request in share:
                 engine.infer(request)
 
-        threads = [threading.Thread(target=send, args=(requests[start::4],), daemon=True) for start in range(4)]
+        threads = [
+            threading.Thread(target=send, args=(requests[start::4],), daemon=True)
+            for start in range(4)
+        ]
         for thread in threads:
             thread.start()
         responses = recorder.wait(*requests)

@@ -16,7 +16,9 @@ CONFIG = config_of("gated").replace("kind: KIND_CPU", f"kind: KIND_CPU {RESOURCE
 
 
 @contextmanager
-def sharing(repository: ModelRepository, gate: Gate, limiter: ResourceLimiter, mode: str = "none") -> Iterator[Server]:
+def sharing(
+    repository: ModelRepository, gate: Gate, limiter: ResourceLimiter, mode: str = "none"
+) -> Iterator[Server]:
     for name in ("left", "right"):
         repository.add(name, CONFIG)
     repository.add("free", config_of("gated"))
@@ -27,7 +29,9 @@ def sharing(repository: ModelRepository, gate: Gate, limiter: ResourceLimiter, m
         yield server
 
 
-def test_two_models_that_share_a_resource_never_execute_at_once(model_repository: ModelRepository) -> None:
+def test_two_models_that_share_a_resource_never_execute_at_once(
+    model_repository: ModelRepository,
+) -> None:
     recorder, gate, limiter = RecordingSink(), Gate(), ResourceLimiter({"R": 1})
     with sharing(model_repository, gate, limiter) as server:
         requests = [ask(server.engine, recorder, name, [1]) for name in ("left", "right")]
@@ -42,11 +46,15 @@ def test_two_models_that_share_a_resource_never_execute_at_once(model_repository
     recorder.check(*requests)
 
 
-def test_models_that_share_a_resource_both_finish_all_requests(model_repository: ModelRepository) -> None:
+def test_models_that_share_a_resource_both_finish_all_requests(
+    model_repository: ModelRepository,
+) -> None:
     recorder, gate = RecordingSink(), Gate()
     gate.open()
     with sharing(model_repository, gate, ResourceLimiter({"R": 1})) as server:
-        requests = [ask(server.engine, recorder, name, [1]) for _ in range(50) for name in ("left", "right")]
+        requests = [
+            ask(server.engine, recorder, name, [1]) for _ in range(50) for name in ("left", "right")
+        ]
         recorder.wait(*requests)
     recorder.check(*requests)
 

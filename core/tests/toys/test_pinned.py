@@ -33,7 +33,13 @@ def test_sequences_keep_their_own_state(model_repository: ModelRepository) -> No
     recorder = RecordingSink()
     with serving(model_repository, toy_plugins(plugin())) as server:
         requests = [
-            ask(server.engine, recorder, "sum", [[value * sequence]], **in_sequence(sequence, end=value == 5))
+            ask(
+                server.engine,
+                recorder,
+                "sum",
+                [[value * sequence]],
+                **in_sequence(sequence, end=value == 5),
+            )
             for value in range(1, 6)
             for sequence in range(1, 9)  # as many as there are slots
         ]
@@ -49,7 +55,10 @@ def test_slots_without_data_are_invisible_to_requests(model_repository: ModelRep
     with serving(model_repository, toy_plugins(plugin(gate))) as server:
         first = ask(server.engine, recorder, "sum", [[1]], **in_sequence(1))
         gate.wait_for(1)
-        others = [ask(server.engine, recorder, "sum", [[10 * each]], **in_sequence(each)) for each in (2, 3)]
+        others = [
+            ask(server.engine, recorder, "sum", [[10 * each]], **in_sequence(each))
+            for each in (2, 3)
+        ]
         gate.open(1)
         gate.wait_for(2)
         gate.open()
@@ -59,19 +68,27 @@ def test_slots_without_data_are_invisible_to_requests(model_repository: ModelRep
     assert first_batch.slots == [first, None, None, None]
     assert second_batch.slots == [None, *others, None]
     assert [numbers(each) for each in responses] == [[[1]], [[20]], [[30]]]
-    assert [(each.batch_size, each.compute_infer.count) for each in statistics.batch_stats] == [(4, 2)]
+    assert [(each.batch_size, each.compute_infer.count) for each in statistics.batch_stats] == [
+        (4, 2)
+    ]
 
 
-def test_a_finished_sequence_frees_its_slot_and_its_state(model_repository: ModelRepository) -> None:
+def test_a_finished_sequence_frees_its_slot_and_its_state(
+    model_repository: ModelRepository,
+) -> None:
     model_repository.add("sum", CONFIG)
     recorder = RecordingSink()
     with serving(model_repository, toy_plugins(plugin())) as server:
         for sequence in range(1, 10):
-            request = ask(server.engine, recorder, "sum", [[sequence]], **in_sequence(sequence, end=True))
+            request = ask(
+                server.engine, recorder, "sum", [[sequence]], **in_sequence(sequence, end=True)
+            )
             assert numbers(*recorder.wait(request)) == [[sequence]]
 
 
-def test_a_request_refused_by_a_scheduler_stays_with_its_caller(model_repository: ModelRepository) -> None:
+def test_a_request_refused_by_a_scheduler_stays_with_its_caller(
+    model_repository: ModelRepository,
+) -> None:
     model_repository.add("sum", CONFIG)
     recorder = RecordingSink()
     with serving(model_repository, toy_plugins(plugin())) as server:

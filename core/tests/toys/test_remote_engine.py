@@ -39,13 +39,19 @@ def engine(
     request: pytest.FixtureRequest, model_repository: ModelRepository, tmp_path: Path, gate: Gate
 ) -> Iterator[Engine]:
     """The same server, called directly and through a socket; every test must hold for both."""
-    model_repository.add("double", config_of("doubler", more='metric_tags { key: "team" value: "toys" }'))
-    model_repository.add("many", config_of("repeat", more="model_transaction_policy { decoupled: true }"))
+    model_repository.add(
+        "double", config_of("doubler", more='metric_tags { key: "team" value: "toys" }')
+    )
+    model_repository.add(
+        "many", config_of("repeat", more="model_transaction_policy { decoupled: true }")
+    )
     model_repository.add("gated", config_of("gated"))
     plugins = toy_plugins(ToyPlugin({"doubler": Doubler, "repeat": Repeat, "gated": gated(gate)}))
     with (
         serving(model_repository, plugins, control={"mode": "explicit", "load": ["*"]}) as server,
-        nullcontext(server.engine) if request.param == "local" else remote(server, tmp_path) as engine,
+        nullcontext(server.engine)
+        if request.param == "local"
+        else remote(server, tmp_path) as engine,
     ):
         yield engine
 
@@ -55,7 +61,9 @@ def test_requests_get_their_responses(engine: Engine) -> None:
     requests = [ask(engine, recorder, "double", [number], id=f"r{number}") for number in range(10)]
     responses = recorder.wait(*requests)
     assert [numbers(each) for each in responses] == [[[2 * number]] for number in range(10)]
-    assert [(each[0].id, each[0].model_version) for each in responses] == [(f"r{number}", 1) for number in range(10)]
+    assert [(each[0].id, each[0].model_version) for each in responses] == [
+        (f"r{number}", 1) for number in range(10)
+    ]
     recorder.check(*requests)
 
 
@@ -93,7 +101,11 @@ def test_metadata_configuration_and_index(engine: Engine) -> None:
     assert engine.is_model_ready("double")
     assert engine.server_metadata().name == "triton"
     metadata = engine.model_metadata("double")
-    assert (metadata.versions, metadata.inputs[0].name, metadata.inputs[0].shape) == (["1"], "IN", [1])
+    assert (metadata.versions, metadata.inputs[0].name, metadata.inputs[0].shape) == (
+        ["1"],
+        "IN",
+        [1],
+    )
     assert engine.model_config("double").backend == "doubler"
     assert [(line.name, line.state) for line in engine.repository_index()] == [
         ("double", "READY"), ("gated", "READY"), ("many", "READY"),
@@ -104,7 +116,10 @@ def test_statistics_and_gauges(engine: Engine) -> None:
     recorder = RecordingSink()
     recorder.wait(ask(engine, recorder, "double", [1]), ask(engine, recorder, "double", [13]))
     (statistics,) = engine.statistics("double")
-    assert (statistics.inference_stats.success.count, statistics.inference_stats.fail.count) == (1, 1)
+    assert (statistics.inference_stats.success.count, statistics.inference_stats.fail.count) == (
+        1,
+        1,
+    )
     assert engine.gauges()["double", "1"].failures["BACKEND"] == 1
     assert engine.gauges()["double", "1"].tags == {"team": "toys"}
 

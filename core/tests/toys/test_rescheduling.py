@@ -10,10 +10,16 @@ from .serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
 BACKENDS = {"three_turns": ThreeExecutions, "fails": ReschedulesThenFails}
 
 
-def test_a_rescheduled_request_runs_again_until_it_is_finished(model_repository: ModelRepository) -> None:
-    model_repository.add("turns", config_of("three_turns", batch=4, instances=2, more="dynamic_batching {}"))
+def test_a_rescheduled_request_runs_again_until_it_is_finished(
+    model_repository: ModelRepository,
+) -> None:
+    model_repository.add(
+        "turns", config_of("three_turns", batch=4, instances=2, more="dynamic_batching {}")
+    )
     recorder = RecordingSink()
-    with serving(model_repository, toy_plugins(ToyPlugin(BACKENDS, {"dynamic": ReschedulingScheduler}))) as server:
+    with serving(
+        model_repository, toy_plugins(ToyPlugin(BACKENDS, {"dynamic": ReschedulingScheduler}))
+    ) as server:
         requests = [ask(server.engine, recorder, "turns", [[10 * number]]) for number in range(8)]
         responses = recorder.wait(*requests)
         gauges = server.engine.gauges()["turns", "1"]
@@ -22,7 +28,9 @@ def test_a_rescheduled_request_runs_again_until_it_is_finished(model_repository:
     assert (gauges.pending, gauges.late_responses) == (0, 0)
 
 
-def test_a_scheduler_without_rescheduling_fails_with_tritons_text(model_repository: ModelRepository) -> None:
+def test_a_scheduler_without_rescheduling_fails_with_tritons_text(
+    model_repository: ModelRepository,
+) -> None:
     model_repository.add("turns", config_of("three_turns"))
     recorder = RecordingSink()
     with serving(model_repository, toy_plugins(ToyPlugin(BACKENDS))) as server:
@@ -38,10 +46,14 @@ def test_a_scheduler_without_rescheduling_fails_with_tritons_text(model_reposito
     assert gauges.pending == 0
 
 
-def test_a_failure_does_not_affect_requests_rescheduled_before_it(model_repository: ModelRepository) -> None:
+def test_a_failure_does_not_affect_requests_rescheduled_before_it(
+    model_repository: ModelRepository,
+) -> None:
     model_repository.add("fails", config_of("fails", batch=4, more="dynamic_batching {}"))
     recorder = RecordingSink()
-    with serving(model_repository, toy_plugins(ToyPlugin(BACKENDS, {"dynamic": ReschedulingScheduler}))) as server:
+    with serving(
+        model_repository, toy_plugins(ToyPlugin(BACKENDS, {"dynamic": ReschedulingScheduler}))
+    ) as server:
         request = ask(server.engine, recorder, "fails", [[7]])
         (response,) = recorder.wait(request)
         gauges = server.engine.gauges()["fails", "1"]

@@ -30,7 +30,9 @@ def run(inputs, call):
 def working(repository: ModelRepository) -> Iterator[Engine]:
     repository.add("double", config_of("doubler"))
     repository.add("worker", config_of("worker"), versions={1: {"model.py": CALLS_TWICE}})
-    with serving(repository, toy_plugins(ToyPlugin({"doubler": Doubler, "worker": InWorker}))) as server:
+    with serving(
+        repository, toy_plugins(ToyPlugin({"doubler": Doubler, "worker": InWorker}))
+    ) as server:
         yield server.engine
 
 
@@ -46,10 +48,15 @@ def test_a_model_in_a_worker_process_calls_another_model(model_repository: Model
 def test_the_error_of_a_called_model_reaches_the_caller(model_repository: ModelRepository) -> None:
     recorder = RecordingSink()
     with working(model_repository) as engine:
-        failed, missing = ask(engine, recorder, "worker", [13]), ask(engine, recorder, "worker", [404])
+        failed, missing = (
+            ask(engine, recorder, "worker", [13]),
+            ask(engine, recorder, "worker", [404]),
+        )
         with pytest.raises(Exception, match="thirteen cannot be doubled"):
             numbers(*recorder.wait(failed))
-        with pytest.raises(InvalidArgument, match="Request for unknown model: 'unknown' is not found"):
+        with pytest.raises(
+            InvalidArgument, match="Request for unknown model: 'unknown' is not found"
+        ):
             numbers(*recorder.wait(missing))
     recorder.check(failed, missing)
 

@@ -60,9 +60,13 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessClient
 
 def outcome(client: InProcessClient, model: str, case: str, *outputs: str) -> str:
     """Return the text of the error, or an empty text."""
-    tensor = InferInput("IN", [1, 1], "FP32").set_data_from_numpy(np.full((1, 1), CASES.index(case), np.float32))
+    tensor = InferInput("IN", [1, 1], "FP32").set_data_from_numpy(
+        np.full((1, 1), CASES.index(case), np.float32)
+    )
     try:
-        client.infer(model, [tensor], outputs=[InferRequestedOutput(name) for name in outputs] or None)
+        client.infer(
+            model, [tensor], outputs=[InferRequestedOutput(name) for name in outputs] or None
+        )
     except InferenceServerException as error:
         return str(error.message())
     return ""
@@ -70,7 +74,9 @@ def outcome(client: InProcessClient, model: str, case: str, *outputs: str) -> st
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("model", ["thread", "process"])
-def test_the_error_names_the_returned_and_the_expected_value(client: InProcessClient, model: str, case: str) -> None:
+def test_the_error_names_the_returned_and_the_expected_value(
+    client: InProcessClient, model: str, case: str
+) -> None:
     expected = EXPECTED[case].replace("%s", model)
     found = outcome(client, model, case)
     assert found.startswith(expected)
@@ -78,6 +84,8 @@ def test_the_error_names_the_returned_and_the_expected_value(client: InProcessCl
 
 
 @pytest.mark.parametrize("model", ["thread", "process"])
-def test_an_output_that_was_not_requested_may_be_missing(client: InProcessClient, model: str) -> None:
+def test_an_output_that_was_not_requested_may_be_missing(
+    client: InProcessClient, model: str
+) -> None:
     assert outcome(client, model, "misspelled", "MORE") == ""
     assert outcome(client, model, "misspelled", "OUT") == EXPECTED["misspelled"] % model

@@ -32,7 +32,13 @@ class InWorker(Backend):
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "toys.worker_main", str(theirs.fileno()), str(model.path / "model.py")],
+                [
+                    sys.executable,
+                    "-m",
+                    "toys.worker_main",
+                    str(theirs.fileno()),
+                    str(model.path / "model.py"),
+                ],
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
             )
@@ -77,14 +83,18 @@ class InWorker(Backend):
     def _call(self, frame: Call) -> None:
         with self._lock:
             parent = self._open[frame.execution]
-        child = InferRequest(frame.model, from_wire(frame.inputs), self._sink, parent=parent, tag=frame.id)
+        child = InferRequest(
+            frame.model, from_wire(frame.inputs), self._sink, parent=parent, tag=frame.id
+        )
         try:
             self.model.engine.infer(child)
         except TritonError as error:
             self._on_call_response(child, InferResponse.failed(child, error))
 
     def _on_call_response(self, child: InferRequest, response: InferResponse) -> None:
-        self._channel.send(CallResponse(child.tag, to_wire(response.outputs), error_to_wire(response.error)))
+        self._channel.send(
+            CallResponse(child.tag, to_wire(response.outputs), error_to_wire(response.error))
+        )
 
     def _fail_open(self) -> None:
         with self._lock:

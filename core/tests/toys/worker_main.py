@@ -51,7 +51,9 @@ class Worker:
             return Response(frame.id, [], error_to_wire(error))
         except Exception as error:
             return Response(frame.id, [], error_to_wire(Internal(str(error))))
-        return Response(frame.id, to_wire(Tensor.from_numpy(name, array) for name, array in outputs.items()))
+        return Response(
+            frame.id, to_wire(Tensor.from_numpy(name, array) for name, array in outputs.items())
+        )
 
     def _call(self, execution: int, model: str, inputs: Arrays) -> Arrays:
         number = next(self._numbers)

@@ -22,7 +22,14 @@ RETURNED: dict[str, Any] = {
     "text": {"OUT": "text", "MORE": GOOD},
     "fp64": {"OUT": [[1.0]], "MORE": GOOD},
 }
-CASES = (*RETURNED, "KeyError", "RuntimeError", "execute returns", "responds None", "responds too little")
+CASES = (
+    *RETURNED,
+    "KeyError",
+    "RuntimeError",
+    "execute returns",
+    "responds None",
+    "responds too little",
+)
 
 
 class Wrong(Backend):

@@ -25,7 +25,9 @@ def tensor(name="IN", values=(1.5, 2.0), dtype=np.float32):
 
 def request(trace=None, *tensors, request_id="", executed=True):
     inputs = {each.name: each for each in tensors or (tensor(),)}
-    made = InferRequest("m", inputs, RecordingSink().sink, id=request_id, trace=trace, received_ns=10, queued_ns=20)
+    made = InferRequest(
+        "m", inputs, RecordingSink().sink, id=request_id, trace=trace, received_ns=10, queued_ns=20
+    )
     if executed:
         made.batch = Batch([made], start_ns=30, input_end_ns=40, infer_end_ns=50)
     return made

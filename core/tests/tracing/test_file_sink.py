@@ -105,8 +105,16 @@ def test_each_trace_starts_with_its_identity_record():
     root, child = made.traces
     found = decoded(made)
     assert found[0] == {"id": root.id, "model_name": "m", "model_version": 1, "request_id": "an id"}
-    assert found[1] == {"id": root.id, "timestamps": [{"name": "REQUEST_START", "ns": made.begun_ns}]}
-    assert {"id": child.id, "model_name": "called", "model_version": 2, "parent_id": root.id} in found
+    assert found[1] == {
+        "id": root.id,
+        "timestamps": [{"name": "REQUEST_START", "ns": made.begun_ns}],
+    }
+    assert {
+        "id": child.id,
+        "model_name": "called",
+        "model_version": 2,
+        "parent_id": root.id,
+    } in found
     order = [record["id"] for record in found]
     assert order == sorted(order)
 
@@ -114,7 +122,9 @@ def test_each_trace_starts_with_its_identity_record():
 def test_earlier_time_stamps_of_frontends_come_first():
     made = family(TraceLevel.TIMESTAMPS)
     made.trace().stamp("HTTP_RECV_START", 7)
-    assert decoded(made) == [{"id": made.traces[0].id, "timestamps": [{"name": "HTTP_RECV_START", "ns": 7}]}]
+    assert decoded(made) == [
+        {"id": made.traces[0].id, "timestamps": [{"name": "HTTP_RECV_START", "ns": 7}]}
+    ]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,9 @@ def test_invalid_values_are_refused_in_triton_s_words(texts, message):
 
 @pytest.mark.parametrize("value", [None, ["x"]])
 def test_the_file_cannot_be_changed(value):
-    with pytest.raises(Unsupported, match="trace file location can not be updated through network protocol"):
+    with pytest.raises(
+        Unsupported, match="trace file location can not be updated through network protocol"
+    ):
         trace_changes({"trace_file": value, "trace_rate": ["x"]})
 
 

@@ -33,7 +33,11 @@ class Keepers:
 @pytest.fixture
 def served(model_repository, tmp_path):
     write(model_repository, "m")
-    trace = {"level": ["TIMESTAMPS"], "rate": 1, "modes": {"triton": {"file": str(tmp_path / "traces")}}}
+    trace = {
+        "level": ["TIMESTAMPS"],
+        "rate": 1,
+        "modes": {"triton": {"file": str(tmp_path / "traces")}},
+    }
     plugins = toy_plugins(ToyPlugin({"version_reporter": version_reporter(EventLog())}), Keepers())
     return serving(model_repository, plugins, frontends={"keeping": True}, trace=trace)
 

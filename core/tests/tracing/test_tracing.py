@@ -169,7 +169,9 @@ def test_many_threads_are_counted_together():
     sink = RecordingTraceSink()
     tracer = tracing(sink, rate=4, count=50)
     with ThreadPoolExecutor(8) as pool:
-        traces = [trace for trace in pool.map(lambda _: tracer.sample("m", {}), range(400)) if trace]
+        traces = [
+            trace for trace in pool.map(lambda _: tracer.sample("m", {}), range(400)) if trace
+        ]
     assert len(traces) == 50
     assert tracer.settings().count == 0
     for trace in traces:
@@ -305,7 +307,10 @@ def test_settings_that_cannot_trace_are_refused_and_change_nothing(rules, model)
     before = values(rules.find(model))
     with pytest.raises(InvalidArgument) as refused:
         rules.change(model, TraceChanges(rate=0))
-    assert refused.value.message == "Attempting to set invalid trace setting :sample rate must be non-zero"
+    assert (
+        refused.value.message
+        == "Attempting to set invalid trace setting :sample rate must be non-zero"
+    )
     assert values(rules.find(model)) == before
 
 
@@ -319,13 +324,17 @@ def test_a_mode_with_a_missing_setting_cannot_be_enabled():
     rules = TraceRules(rule(TraceLevel.OFF, missing_setting="trace file name is not given"))
     with pytest.raises(InvalidArgument) as refused:
         rules.change("", TraceChanges(level=["TIMESTAMPS"]))
-    assert refused.value.message == "Attempting to set invalid trace setting :trace file name is not given"
+    assert (
+        refused.value.message
+        == "Attempting to set invalid trace setting :trace file name is not given"
+    )
     rules.change("", TraceChanges(rate=5))
     assert rules.find("").rate == 5
 
 
 @pytest.mark.parametrize(
-    ("names", "level"), [([], TraceLevel.OFF), (["TENSORS"], TraceLevel.TENSORS), (["TIMESTAMPS", "TENSORS"], BOTH)]
+    ("names", "level"),
+    [([], TraceLevel.OFF), (["TENSORS"], TraceLevel.TENSORS), (["TIMESTAMPS", "TENSORS"], BOTH)],
 )
 def test_levels_have_names(names, level):
     assert level_from_names(names) == level

@@ -72,8 +72,14 @@ def test_garbage_is_refused_or_decoded_completely(garbage: bytes) -> None:
     [
         (b"\x01\x00", "incomplete string length indicator at byte 0 of 2"),
         (b"\x00\x00\x00\x00\x01", "incomplete string length indicator at byte 4 of 5"),
-        (b"\x05\x00\x00\x00abc", "incomplete string data: an element ends at byte 9, the buffer has 7"),
-        (b"\xff\xff\xff\xff", "incomplete string data: an element ends at byte 4294967299, the buffer has 4"),
+        (
+            b"\x05\x00\x00\x00abc",
+            "incomplete string data: an element ends at byte 9, the buffer has 7",
+        ),
+        (
+            b"\xff\xff\xff\xff",
+            "incomplete string data: an element ends at byte 4294967299, the buffer has 4",
+        ),
     ],
 )
 def test_a_broken_buffer_is_refused_with_the_position(data: bytes, text: str) -> None:

@@ -49,7 +49,12 @@ def test_requests_are_compared_by_identity() -> None:
 def test_a_failed_response_is_final_and_identifies_the_request() -> None:
     request = InferRequest("m", {}, RecordingSink().sink, model_version=3, id="seven")
     response = InferResponse.failed(request, Internal("broken"))
-    assert (response.final, response.outputs, response.id, response.model_version) == (True, (), "seven", 3)
+    assert (response.final, response.outputs, response.id, response.model_version) == (
+        True,
+        (),
+        "seven",
+        3,
+    )
     assert str(response.error) == "broken"
 
 
@@ -175,7 +180,11 @@ def stream(max_responses: int = 1) -> tuple[InferRequest, FlowControl, list[Infe
     delivered: list[InferResponse] = []
     sink = StreamSink(asyncio.new_event_loop(), lambda _, response: delivered.append(response))
     flow_control = FlowControl(max_responses, 1000)
-    return InferRequest("m", {}, sink, tag=SimpleNamespace(flow_control=flow_control)), flow_control, delivered
+    return (
+        InferRequest("m", {}, sink, tag=SimpleNamespace(flow_control=flow_control)),
+        flow_control,
+        delivered,
+    )
 
 
 def in_thread(request: InferRequest) -> tuple[threading.Thread, list[bool], threading.Event]:

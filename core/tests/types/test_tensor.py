@@ -14,7 +14,9 @@ shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 
 
 @given(st.sampled_from(PLAIN), shapes, st.randoms())
-def test_an_array_is_restored_from_its_bytes(datatype: str, shape: tuple[int, ...], random: object) -> None:
+def test_an_array_is_restored_from_its_bytes(
+    datatype: str, shape: tuple[int, ...], random: object
+) -> None:
     array = np.arange(int(np.prod(shape))).reshape(shape).astype(DTYPES[datatype])
     tensor = Tensor.from_numpy("x", array)
     restored = Tensor.from_buffer("x", datatype, shape, tensor.data.tobytes())
@@ -23,8 +25,14 @@ def test_an_array_is_restored_from_its_bytes(datatype: str, shape: tuple[int, ..
     assert np.array_equal(restored.numpy(), array)
 
 
-@given(st.sampled_from(sorted(DTYPES)), st.lists(st.integers(-3, 5), max_size=6).map(tuple), st.binary(max_size=40))
-def test_any_bytes_of_any_shape_become_a_tensor(datatype: str, shape: tuple[int, ...], buffer: bytes) -> None:
+@given(
+    st.sampled_from(sorted(DTYPES)),
+    st.lists(st.integers(-3, 5), max_size=6).map(tuple),
+    st.binary(max_size=40),
+)
+def test_any_bytes_of_any_shape_become_a_tensor(
+    datatype: str, shape: tuple[int, ...], buffer: bytes
+) -> None:
     tensor = Tensor.from_buffer("x", datatype, shape, buffer)
     assert (tensor.shape, tensor.nbytes) == (shape, len(buffer))
 

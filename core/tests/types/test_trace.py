@@ -16,7 +16,13 @@ def names(trace):
     return [note.activity if isinstance(note, TensorCopy) else note.name for note in trace.notes]
 
 
-COMPUTED = ["COMPUTE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START", "COMPUTE_END", "REQUEST_END"]
+COMPUTED = [
+    "COMPUTE_START",
+    "COMPUTE_INPUT_END",
+    "COMPUTE_OUTPUT_START",
+    "COMPUTE_END",
+    "REQUEST_END",
+]
 
 
 def test_a_request_is_recorded_from_arrival_to_end():
@@ -37,7 +43,11 @@ def test_a_request_is_recorded_from_arrival_to_end():
 
 @pytest.mark.parametrize(
     ("level", "kinds"),
-    [(TraceLevel.TIMESTAMPS, {"TimeStamp"}), (TraceLevel.TENSORS, {"TensorCopy"}), (TraceLevel.OFF, set())],
+    [
+        (TraceLevel.TIMESTAMPS, {"TimeStamp"}),
+        (TraceLevel.TENSORS, {"TensorCopy"}),
+        (TraceLevel.OFF, set()),
+    ],
 )
 def test_only_the_selected_levels_are_recorded(level, kinds):
     trace = family(level).trace()
@@ -72,7 +82,12 @@ def test_a_request_that_never_ran_has_no_compute_times():
     request_ = request(trace, executed=False)
     trace.begin("m", 1, request_)
     trace.responded(request_, InferResponse.failed(request_, Internal("refused")), 60)
-    assert names(trace) == ["REQUEST_START", "QUEUE_START", "INFER_RESPONSE_COMPLETE", "REQUEST_END"]
+    assert names(trace) == [
+        "REQUEST_START",
+        "QUEUE_START",
+        "INFER_RESPONSE_COMPLETE",
+        "REQUEST_END",
+    ]
 
 
 def test_a_stream_records_the_tensors_of_each_response_and_the_times_once():

@@ -13,7 +13,7 @@ from tritonpy.api.options import NoOptions, Options
 
 
 class Verb(enum.Enum):
-    """The kinds of rights: run models, read metadata and statistics, load and unload, administer."""
+    """The rights: run models, read metadata and statistics, load and unload, administer."""
 
     INFER = "infer"
     READ = "read"

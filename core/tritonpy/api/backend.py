@@ -94,7 +94,7 @@ class Backend(ABC):
 
     @classmethod
     def load(cls, model: ModelContext) -> object:
-        """Return the object that all instances of the version share (optional); see `model.shared`."""
+        """Return the object that all instances of the version share (optional): `model.shared`."""
         return model.shared
 
     @classmethod

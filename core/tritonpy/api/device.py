@@ -1,4 +1,4 @@
-"""The interface of devices: the GPUs of a machine, their memory, and memory on them for models and clients."""
+"""The interface of devices: GPUs, their memory, and memory on them for models and clients."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ class ModelMemory:
 
         Raises Unavailable.
         """
-        raise Unavailable(f"Failed to allocate CUDA memory with byte size {byte_size} on GPU {gpu}: no such GPU")
+        raise Unavailable(
+            f"Failed to allocate CUDA memory with byte size {byte_size} on GPU {gpu}: no such GPU"
+        )
 
     def held(self) -> Iterator[tuple[str, int, int]]:
         """Yield the memory that the model holds: kind of memory, device, bytes."""
@@ -202,11 +204,19 @@ class Device(ABC):
         """
 
     def metrics(self) -> Sequence[FamilySnapshot]:
-        """Return Triton's metrics of the memory pools; by default, of an unused pinned pool (optional)."""
+        """Return Triton's metrics of the memory pools (default: an unused pinned pool)."""
         total = self.settings.pinned_memory_pool_byte_size
         return [
-            _gauge("nv_pinned_memory_pool_total_bytes", "Pinned memory pool total memory size, in bytes", total),
-            _gauge("nv_pinned_memory_pool_used_bytes", "Pinned memory pool used memory size, in bytes", 0),
+            _gauge(
+                "nv_pinned_memory_pool_total_bytes",
+                "Pinned memory pool total memory size, in bytes",
+                total,
+            ),
+            _gauge(
+                "nv_pinned_memory_pool_used_bytes",
+                "Pinned memory pool used memory size, in bytes",
+                0,
+            ),
         ]
 
     def close(self) -> None:
@@ -214,9 +224,11 @@ class Device(ABC):
 
 
 class NoDevice(Device):
-    """The device of a server without a plugin for GPUs: there is no GPU, and memory is on the host."""
+    """The device of a server without a plugin for GPUs: no GPU, host memory only."""
 
-    def __init__(self, settings: DeviceSettings | None = None, ids: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, settings: DeviceSettings | None = None, ids: Sequence[int] | None = None
+    ) -> None:
         super().__init__(settings or DeviceSettings(), ids)
 
     def visible(self) -> Sequence[int]:

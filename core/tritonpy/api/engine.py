@@ -33,7 +33,10 @@ class ServerMetadata(msgspec.Struct, frozen=True):
 
 
 class TensorMetadata(msgspec.Struct, frozen=True):
-    """One input or output; -1 in `shape` is a variable dimension. The batch dimension is included."""
+    """One input or output; -1 in `shape` is a variable dimension.
+
+    The batch dimension is included.
+    """
 
     name: str
     datatype: str
@@ -198,8 +201,12 @@ class Operation(msgspec.Struct, frozen=True):
     verb: Verb = Verb.ADMIN
 
     def __post_init__(self) -> None:
-        if not all(_SEGMENT.fullmatch(segment) for segment in self.path.split("/")) or self.path.startswith("{"):
-            raise ValueError(f"'{self.path}' is no path of an operation: words in lower case and {{parameters}}")
+        if not all(
+            _SEGMENT.fullmatch(segment) for segment in self.path.split("/")
+        ) or self.path.startswith("{"):
+            raise ValueError(
+                f"'{self.path}' is no path of an operation: words in lower case and {{parameters}}"
+            )
 
     @property
     def parameters(self) -> list[str]:
@@ -242,7 +249,9 @@ class Engine(ABC):
         response. A request that uses regions holds them until its final response.
         """
 
-    def infer_many(self, requests: Sequence[InferRequest], refused: Callable[[InferRequest, Exception], None]) -> None:
+    def infer_many(
+        self, requests: Sequence[InferRequest], refused: Callable[[InferRequest, Exception], None]
+    ) -> None:
         """Start inferences for requests with identical headers that arrived together.
 
         `refused(request, error)` is called for each request for which `infer` would have raised.
@@ -329,7 +338,9 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
+    def unload_model(
+        self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()
+    ) -> None:
         """Start to unload a model, or only `versions` of it.
 
         It returns immediately. Requests in flight finish.
@@ -337,7 +348,7 @@ class Engine(ABC):
 
     @abstractmethod
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
-        """Return one registered shared-memory region, or all regions of that kind, sorted by name."""
+        """Return one registered shared-memory region, or all of that kind, sorted by name."""
 
     @abstractmethod
     def check_region(self, kind: RegionKind, name: str) -> None:
@@ -348,7 +359,9 @@ class Engine(ABC):
         """Register `byte_size` bytes from `offset` of the POSIX shared-memory object `key`."""
 
     @abstractmethod
-    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
+    def register_cuda_region(
+        self, name: str, handle: bytes, device_id: int, byte_size: int
+    ) -> None:
         """Register `byte_size` bytes of the GPU memory with the IPC handle `handle`.
 
         The first call may take as long as the start of CUDA.

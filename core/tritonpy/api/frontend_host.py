@@ -25,10 +25,11 @@ class FrontendHostContext:
 
 
 class FrontendHost(ABC):
-    """Runs frontends outside of the engine's process, registered by the hook `tritonpy_frontend_hosts`.
+    """Runs frontends outside of the engine's process; hook `tritonpy_frontend_hosts`.
 
     Without a host, frontends run on the event loop of the engine. The server makes one host, before
-    its frontends start, if server.yaml sets `frontend_processes:`; the name in the hook is "processes".
+    its frontends start, if server.yaml sets `frontend_processes:`; the name in the hook is
+    "processes".
 
         class OwnProcesses(FrontendHost):
             def host(self, frontends):
@@ -51,4 +52,7 @@ class FrontendHost(ABC):
         """
 
     def models_changed(self) -> None:
-        """Drop cached data of models: a version was loaded or unloaded (optional). Called from any thread."""
+        """Drop cached data of models: a version was loaded or unloaded (optional).
+
+        Called from any thread.
+        """

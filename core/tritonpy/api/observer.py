@@ -13,7 +13,9 @@ from tritonpy.types import InferRequest, InferResponse
 class Event(enum.Enum):
     """The events that an observer can subscribe to."""
 
-    RESPONSE = "response"  # each response, before it is sent; the final one completes the time stamps
+    RESPONSE = (
+        "response"  # each response, before it is sent; the final one completes the time stamps
+    )
 
 
 class Observer(ABC):

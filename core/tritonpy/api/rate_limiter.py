@@ -17,8 +17,8 @@ class RateLimiter(ABC):
     """Grants executions to instances; a server has one limiter.
 
     An instance acquires a grant before it takes a batch and releases it after `execute` returned.
-    `instance` is a text that identifies one instance of one load of a version. `resources` are those
-    of `rate_limit:` in server.yaml: the count of each resource, by "name" or "name:device".
+    `instance` is a text that identifies one instance of one load of a version. `resources` are
+    those of `rate_limit:` in server.yaml: the count of each resource, by "name" or "name:device".
     """
 
     def __init__(self, resources: Mapping[str, int] | None = None) -> None:

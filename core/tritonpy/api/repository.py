@@ -102,7 +102,7 @@ class Repository(ABC):
         """
 
     def interrupt(self) -> None:
-        """Make waiting and later calls raise Unavailable soon, since the server stops (optional)."""
+        """Make waiting and later calls raise Unavailable: the server stops (optional)."""
 
     def close(self) -> None:
         """Close connections (optional)."""
@@ -117,8 +117,11 @@ def named_versions(text: str) -> list[int]:
     Raises InvalidArgument for any other text.
     """
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and 0 < int(part[:20]) <= _HIGHEST for part in parts):
+    if not all(
+        part.isascii() and part.isdigit() and 0 < int(part[:20]) <= _HIGHEST for part in parts
+    ):
         raise InvalidArgument(
-            f"parameter 'versions' must be version numbers with commas between them, such as '3' or '1,3', got '{text}'"
+            "parameter 'versions' must be version numbers with commas between them, "
+            f"such as '3' or '1,3', got '{text}'"
         )
     return sorted({int(part) for part in parts})

@@ -80,7 +80,9 @@ class ForwardingEngine(Engine):
     ) -> None:
         self.engine.load_model(name, config, files, versions)
 
-    def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
+    def unload_model(
+        self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()
+    ) -> None:
         self.engine.unload_model(name, unload_dependents, versions)
 
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
@@ -92,7 +94,9 @@ class ForwardingEngine(Engine):
     def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
         self.engine.register_system_region(name, key, offset, byte_size)
 
-    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
+    def register_cuda_region(
+        self, name: str, handle: bytes, device_id: int, byte_size: int
+    ) -> None:
         self.engine.register_cuda_region(name, handle, device_id, byte_size)
 
     def unregister_regions(self, kind: RegionKind, name: str = "") -> None:

@@ -86,7 +86,7 @@ class Scheduler(ABC):
         raise NotImplementedError(f"{type(self).__name__} must define ready()")
 
     def take(self, instance: int, now_ns: int, limit: int = UNBOUNDED) -> Batch | None:
-        """Return the batch that `ready` announced, of at most `limit` requests; None if it is gone."""
+        """Return the batch that `ready` announced, at most `limit` requests; None if it is gone."""
         raise NotImplementedError(f"{type(self).__name__} must define take()")
 
     def cancel(self, request: InferRequest) -> None:

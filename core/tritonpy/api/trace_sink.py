@@ -31,7 +31,7 @@ class TraceSettings(msgspec.Struct, frozen=True):
 
 
 class TraceChanges(msgspec.Struct, frozen=True):
-    """New trace settings; None removes a value so that the wider setting applies, UNSET keeps it."""
+    """New trace settings; None removes a value (the wider setting applies), UNSET keeps it."""
 
     level: list[str] | UnsetType | None = UNSET
     rate: int | UnsetType | None = UNSET

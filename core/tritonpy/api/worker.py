@@ -41,7 +41,9 @@ class Launcher(ABC):
     execution_limit_s: float = 0.0  # a worker whose execution takes longer is killed; 0: no limit
 
     @abstractmethod
-    def launch(self, instance: InstanceContext, connection: socket.socket, output: int) -> WorkerProcess:
+    def launch(
+        self, instance: InstanceContext, connection: socket.socket, output: int
+    ) -> WorkerProcess:
         """Start a process that inherits `connection` and prints to the descriptor `output`.
 
         The caller closes its own ends of both. Raise an exception to fail the load, or the restart,

@@ -1,4 +1,4 @@
-"""Authentication and authorization: authenticators, rights, restricted API categories, forwarded headers.
+"""Authentication and authorization: rights, restricted APIs, forwarded headers.
 
 Start at `authorizer`. The modules import each other directly and `tritonpy.api`; plugins import the
 names below from here.
@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from tritonpy.auth.authorizer import Authorizer, Rights, bearer_token, joined_headers
     from tritonpy.auth.header_forwarding import HeaderForwarding, compile_pattern, keep_headers
     from tritonpy.auth.refreshed_value import ChangedFile, RefreshedValue
-    from tritonpy.auth.restriction import ApiCategory, Restriction, RestrictionDenials, Restrictions, check_restrictions
+    from tritonpy.auth.restriction import (
+        ApiCategory,
+        Restriction,
+        RestrictionDenials,
+        Restrictions,
+        check_restrictions,
+    )
     from tritonpy.factories import make_authorizer
 
 __all__ = [

@@ -32,7 +32,11 @@ def bearer_token(headers: Mapping[str, str]) -> str | None:
     """Return the token of `Authorization: Bearer TOKEN`, or None if it is missing or too long."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     token = token.strip()
-    return token if token and len(token) <= MAX_CREDENTIAL_LENGTH and scheme.lower() == "bearer" else None
+    return (
+        token
+        if token and len(token) <= MAX_CREDENTIAL_LENGTH and scheme.lower() == "bearer"
+        else None
+    )
 
 
 class Rights:
@@ -44,7 +48,9 @@ class Rights:
 
     def __init__(self, patterns: Mapping[Verb, Sequence[str]]) -> None:
         self._allowed = {
-            verb: re.compile("|".join(map(translate, globs))).match for verb, globs in patterns.items() if globs
+            verb: re.compile("|".join(map(translate, globs))).match
+            for verb, globs in patterns.items()
+            if globs
         }
 
     def allow(self, verb: Verb, model: str) -> bool:
@@ -54,7 +60,11 @@ class Rights:
         (`models/a::digits`) and is part of the match.
         """
         matches = self._allowed.get(verb)
-        return matches is not None and "/" not in model.rpartition("::")[2] and matches(model) is not None
+        return (
+            matches is not None
+            and "/" not in model.rpartition("::")[2]
+            and matches(model) is not None
+        )
 
 
 class Authorizer:
@@ -65,7 +75,10 @@ class Authorizer:
     """
 
     def __init__(
-        self, authenticators: Mapping[str, Authenticator], public_endpoints: Collection[str], denials: Denials
+        self,
+        authenticators: Mapping[str, Authenticator],
+        public_endpoints: Collection[str],
+        denials: Denials,
     ) -> None:
         self._authenticators = dict(authenticators)
         self._public_endpoints = frozenset(public_endpoints)
@@ -114,7 +127,9 @@ class Authorizer:
         for authenticator in self._authenticators.values():
             authenticator.close()
 
-    def _known(self, headers: Mapping[str, str], verb: Verb, model: str) -> tuple[Authenticator, Principal]:
+    def _known(
+        self, headers: Mapping[str, str], verb: Verb, model: str
+    ) -> tuple[Authenticator, Principal]:
         for name, authenticator in self._authenticators.items():
             try:
                 principal = authenticator.authenticate(headers)

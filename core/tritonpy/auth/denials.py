@@ -48,7 +48,9 @@ class RateLimitedLog:
 class Denials:
     """One counter per reason and verb, and rate-limited log lines."""
 
-    def __init__(self, metrics: ModelMetrics, log: logging.Logger, clock: Callable[[], int] = now_ns) -> None:
+    def __init__(
+        self, metrics: ModelMetrics, log: logging.Logger, clock: Callable[[], int] = now_ns
+    ) -> None:
         family = metrics.family(METRIC, "Number of requests that were denied", MetricKind.COUNTER)
         self._counters = {
             (reason, verb): family.metric({"reason": reason, "verb": verb.value})
@@ -72,4 +74,6 @@ class Denials:
 
         The text of the exception may quote the credential.
         """
-        self._log.warn(f"authenticator '{authenticator}' failed, access is denied: {type(error).__name__}")
+        self._log.warn(
+            f"authenticator '{authenticator}' failed, access is denied: {type(error).__name__}"
+        )

@@ -10,7 +10,15 @@ from tritonpy.errors import InvalidArgument
 from tritonpy.types import InferRequest
 
 RESERVED = frozenset(
-    {"sequence_id", "sequence_start", "sequence_end", "priority", "timeout", "headers", "binary_data_output"}
+    {
+        "sequence_id",
+        "sequence_start",
+        "sequence_end",
+        "priority",
+        "timeout",
+        "headers",
+        "binary_data_output",
+    }
 )
 _CASE_MATTERS = "(?-i)"
 
@@ -28,7 +36,9 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(text, 0 if text != pattern else re.IGNORECASE)
     except re.error as error:
-        raise ValueError(f"header_forward_pattern: '{pattern}' is not a valid regular expression: {error}") from None
+        raise ValueError(
+            f"header_forward_pattern: '{pattern}' is not a valid regular expression: {error}"
+        ) from None
 
 
 class HeaderForwarding:
@@ -48,14 +58,20 @@ class HeaderForwarding:
         chosen = {name: value for name, value in headers if self._matches(name)}
         for name in chosen:
             if name in RESERVED or name.startswith("triton_"):
-                raise InvalidArgument(f"Header '{name}' is reserved for Triton usage and cannot be forwarded.")
+                raise InvalidArgument(
+                    f"Header '{name}' is reserved for Triton usage and cannot be forwarded."
+                )
         if chosen:
             request.parameters = {**request.parameters, **chosen}
 
 
-def keep_headers(headers: Iterable[tuple[str, str]], names: frozenset[str], request: InferRequest) -> None:
+def keep_headers(
+    headers: Iterable[tuple[str, str]], names: frozenset[str], request: InferRequest
+) -> None:
     """Store the headers in `names` (lower case) in `request.headers`.
 
     Values of one name are joined.
     """
-    request.headers = joined_headers((name, value) for name, value in headers if name.lower() in names)
+    request.headers = joined_headers(
+        (name, value) for name, value in headers if name.lower() in names
+    )

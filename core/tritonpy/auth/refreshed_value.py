@@ -70,7 +70,9 @@ class RefreshedValue(Generic[T]):
 
     def _log_error(self, text: str) -> None:
         if text != self._last_error:  # log a repeated error only once
-            self._log.error("%s: read failed, the previous value stays in use: %s", self._what, text)
+            self._log.error(
+                "%s: read failed, the previous value stays in use: %s", self._what, text
+            )
         self._last_error = text
 
     def _run(self) -> None:

@@ -46,10 +46,17 @@ class Restrictions:
     """
 
     def __init__(
-        self, given: Sequence[Restriction], prefix: str = "", note: Callable[[ApiCategory], None] | None = None
+        self,
+        given: Sequence[Restriction],
+        prefix: str = "",
+        note: Callable[[ApiCategory], None] | None = None,
     ) -> None:
         self._note = note
-        self._expected = {category: (prefix + one.key, one.value.encode()) for one in given for category in one.apis}
+        self._expected = {
+            category: (prefix + one.key, one.value.encode())
+            for one in given
+            for category in one.apis
+        }
 
     def missing(self, category: ApiCategory, headers: Iterable[tuple[str, str]]) -> str | None:
         """Return the name of the missing header, or None if the call may proceed.
@@ -77,7 +84,10 @@ def check_restrictions(given: Sequence[Restriction], what: str) -> None:
     seen: set[ApiCategory] = set()
     for category in [category for one in given for category in one.apis]:
         if category in seen:
-            raise ValueError(f"restricted {what} '{category.value}' can not be specified in multiple config groups")
+            raise ValueError(
+                f"restricted {what} '{category.value}' can not be specified in multiple config "
+                "groups"
+            )
         seen.add(category)
 
 
@@ -91,11 +101,18 @@ class RestrictionDenials:
     """
 
     def __init__(
-        self, metrics: ModelMetrics, protocol: str, log: logging.Logger, clock: Callable[[], int] = now_ns
+        self,
+        metrics: ModelMetrics,
+        protocol: str,
+        log: logging.Logger,
+        clock: Callable[[], int] = now_ns,
     ) -> None:
-        family = metrics.family(METRIC, "Number of calls of restricted APIs without their header", MetricKind.COUNTER)
+        family = metrics.family(
+            METRIC, "Number of calls of restricted APIs without their header", MetricKind.COUNTER
+        )
         self._counters = {
-            category: family.metric({"protocol": protocol, "api": category.value}) for category in ApiCategory
+            category: family.metric({"protocol": protocol, "api": category.value})
+            for category in ApiCategory
         }
         self._protocol = protocol
         self._log = RateLimitedLog(log, clock)
@@ -103,4 +120,7 @@ class RestrictionDenials:
     def note(self, category: ApiCategory) -> None:
         """Count and log one denial."""
         self._counters[category].increment(1)
-        self._log.warn(f"refused: {self._protocol} call to the restricted API '{category.value}' without its header")
+        self._log.warn(
+            f"refused: {self._protocol} call to the restricted API '{category.value}' without "
+            "its header"
+        )

@@ -53,7 +53,9 @@ def batch_input_rules(config: ModelConfig) -> tuple[BatchInputRule, ...]:
 
 
 def batch_inputs(
-    rules: Sequence[BatchInputRule], inputs: Sequence[Mapping[str, Tensor] | None], like: Mapping[str, Tensor]
+    rules: Sequence[BatchInputRule],
+    inputs: Sequence[Mapping[str, Tensor] | None],
+    like: Mapping[str, Tensor],
 ) -> list[Tensor]:
     """Return the tensors of `rules` for a batch whose requests have `inputs`.
 
@@ -64,9 +66,14 @@ def batch_inputs(
     for rule in rules:
         source = rule.source
         if source not in like:
-            raise Internal(f"a batch input describes input '{source}', which the requests of the batch do not have")
+            raise Internal(
+                f"a batch input describes input '{source}', which the requests of the batch do "
+                "not have"
+            )
         hole = (1, *like[source].shape[1:])
-        made += rule.tensors([hole if tensors is None else tensors[source].shape for tensors in inputs])
+        made += rule.tensors(
+            [hole if tensors is None else tensors[source].shape for tensors in inputs]
+        )
     return made
 
 
@@ -134,24 +141,32 @@ class BatchOutputRule:
         ends = list(accumulate(map(prod, part_shapes), initial=0))
         found = prod(tensor.shape)
         if found < ends[-1]:
-            raise Internal(f"output '{self._name}' has {found} elements, the requests of its batch expect {ends[-1]}")
+            raise Internal(
+                f"output '{self._name}' has {found} elements, the requests of its batch expect "
+                f"{ends[-1]}"
+            )
         return [
-            _part(tensor, start, stop, shape) for start, stop, shape in zip(ends, ends[1:], part_shapes, strict=False)
+            _part(tensor, start, stop, shape)
+            for start, stop, shape in zip(ends, ends[1:], part_shapes, strict=False)
         ]
 
     def _shape(self, source: Shape) -> Shape:
         if len(source) < len(self._dims) and WILDCARD in self._dims[len(source) :]:
             raise Internal(
-                f"output '{self._name}' takes the size of dimension {len(source)} from input '{self.source}', which has no such dimension"
+                f"output '{self._name}' takes the size of dimension {len(source)} from input "
+                f"'{self.source}', which has no such dimension"
             )
-        return tuple([source[index] if dim == WILDCARD else dim for index, dim in enumerate(self._dims)])
+        return tuple(
+            [source[index] if dim == WILDCARD else dim for index, dim in enumerate(self._dims)]
+        )
 
 
 def batch_output_rules(config: ModelConfig) -> dict[str, BatchOutputRule]:
     """Return the rules of a valid configuration by the name of their output."""
     batch = (WILDCARD,) if config.max_batch_size > 0 else ()
     outputs = {
-        field.name: tuple(field.reshape.shape if field.HasField("reshape") else field.dims) for field in config.output
+        field.name: tuple(field.reshape.shape if field.HasField("reshape") else field.dims)
+        for field in config.output
     }
     return {
         name: BatchOutputRule(name, each.source_input[0], (*batch, *outputs[name]))
@@ -161,7 +176,9 @@ def batch_output_rules(config: ModelConfig) -> dict[str, BatchOutputRule]:
 
 
 def split_by_shape(
-    rules: Mapping[str, BatchOutputRule], outputs: Mapping[str, Tensor], inputs: Sequence[Mapping[str, Tensor] | None]
+    rules: Mapping[str, BatchOutputRule],
+    outputs: Mapping[str, Tensor],
+    inputs: Sequence[Mapping[str, Tensor] | None],
 ) -> dict[str, list[Tensor]]:
     """Return one tensor per request for each of `outputs` that has a rule.
 
@@ -174,11 +191,16 @@ def split_by_shape(
         rule = rules[name]
         source = like.get(rule.source)
         if source is None:
-            raise Internal(f"output '{name}' has the shape of input '{rule.source}', which the requests do not have")
+            raise Internal(
+                f"output '{name}' has the shape of input '{rule.source}', "
+                "which the requests do not have"
+            )
         hole = (1, *source.shape[1:])
         shapes = [hole if tensors is None else tensors[rule.source].shape for tensors in inputs]
         cut = rule.cut(outputs[name], shapes)
-        parts[name] = [part for part, tensors in zip(cut, inputs, strict=True) if tensors is not None]
+        parts[name] = [
+            part for part, tensors in zip(cut, inputs, strict=True) if tensors is not None
+        ]
     return parts
 
 
@@ -186,10 +208,14 @@ def _part(tensor: Tensor, start: int, stop: int, shape: Shape) -> Tensor:
     if tensor.datatype == "BYTES":
         offsets = tensor.offsets()
         return Tensor(tensor.name, "BYTES", shape, tensor.data[offsets[start] : offsets[stop]])
-    return Tensor(tensor.name, tensor.datatype, shape, tensor.numpy().reshape(-1)[start:stop].reshape(shape))
+    return Tensor(
+        tensor.name, tensor.datatype, shape, tensor.numpy().reshape(-1)[start:stop].reshape(shape)
+    )
 
 
-def flatten_ragged(tensors: Sequence[Tensor | None], like: Tensor, out: Allocate | None = None) -> Tensor:
+def flatten_ragged(
+    tensors: Sequence[Tensor | None], like: Tensor, out: Allocate | None = None
+) -> Tensor:
     """Return the elements of all `tensors` as one tensor of shape [elements].
 
     It has the name and type of `like`. None is a slot without data: one row of zeros (empty strings
@@ -197,9 +223,13 @@ def flatten_ragged(tensors: Sequence[Tensor | None], like: Tensor, out: Allocate
     """
     parts = [_hole(like) if tensor is None else _elements(tensor) for tensor in tensors]
     if like.datatype == "BYTES":
-        count = sum([prod(like.shape[1:]) if tensor is None else prod(tensor.shape) for tensor in tensors])
+        count = sum(
+            [prod(like.shape[1:]) if tensor is None else prod(tensor.shape) for tensor in tensors]
+        )
         return Tensor(like.name, "BYTES", (count,), _joined(parts))
-    return Tensor.from_numpy(like.name, _joined(parts, None if out is None else _memory(like, parts, out)))
+    return Tensor.from_numpy(
+        like.name, _joined(parts, None if out is None else _memory(like, parts, out))
+    )
 
 
 def _joined(parts: Sequence[Array], memory: Array | None = None) -> Array:
@@ -217,7 +247,11 @@ def _elements(tensor: Tensor) -> Array:
 
 def _hole(like: Tensor) -> Array:
     count = prod(like.shape[1:])
-    return np.zeros(4 * count, np.uint8) if like.datatype == "BYTES" else np.zeros(count, DTYPES[like.datatype])
+    return (
+        np.zeros(4 * count, np.uint8)
+        if like.datatype == "BYTES"
+        else np.zeros(count, DTYPES[like.datatype])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +281,13 @@ class BatchLayout:
             batch_output_rules(config),
             config.max_batch_size > 0,
         )
-        special = (layout.ragged, layout.shape_inputs, layout.shape_outputs, layout.batch_inputs, layout.batch_outputs)
+        special = (
+            layout.ragged,
+            layout.shape_inputs,
+            layout.shape_outputs,
+            layout.batch_inputs,
+            layout.batch_outputs,
+        )
         return layout if any(special) else None
 
     def gather_input(self, slots: Slots, like: Tensor, out: Allocate | None) -> Tensor | None:
@@ -256,7 +296,9 @@ class BatchLayout:
         `like` is that of the first request.
         """
         if like.name in self.ragged:
-            return flatten_ragged([None if slot is None else slot.inputs[like.name] for slot in slots], like, out)
+            return flatten_ragged(
+                [None if slot is None else slot.inputs[like.name] for slot in slots], like, out
+            )
         return like if like.name in self.shape_inputs else None
 
     def batch_input_tensors(self, slots: Slots) -> list[Tensor]:
@@ -267,16 +309,24 @@ class BatchLayout:
         if not self.batch_inputs:
             return []
         inputs = _inputs(slots)
-        return batch_inputs(self.batch_inputs, inputs, next(tensors for tensors in inputs if tensors is not None))
+        return batch_inputs(
+            self.batch_inputs, inputs, next(tensors for tensors in inputs if tensors is not None)
+        )
 
     def split_outputs(self, slots: Slots, outputs: Mapping[str, Tensor]) -> dict[str, list[Tensor]]:
         """Return one tensor per request for outputs that are not cut along the first dimension.
 
         Raises Internal if an output does not have the size that the requests of the batch expect.
         """
-        parts = split_by_shape(self.batch_outputs, outputs, _inputs(slots)) if self.batch_outputs else {}
+        parts = (
+            split_by_shape(self.batch_outputs, outputs, _inputs(slots))
+            if self.batch_outputs
+            else {}
+        )
         for name in self.shape_outputs & outputs.keys():
-            parts[name] = [self._repeated(outputs[name], slot.batch_size) for slot in slots if slot is not None]
+            parts[name] = [
+                self._repeated(outputs[name], slot.batch_size) for slot in slots if slot is not None
+            ]
         return parts
 
     def _repeated(self, values: Tensor, rows: int) -> Tensor:

@@ -28,7 +28,8 @@ class DirectScheduler(Scheduler):
         """Add the request to the queue; raises Unavailable once stopped."""
         if self._stopped:
             raise Unavailable(
-                "Server is stopping, scheduler for model has stopped accepting new inference requests"
+                "Server is stopping, scheduler for model has stopped accepting new inference "
+                "requests"
             ).with_request_id(request.id)
         self._queue.append(request)
 

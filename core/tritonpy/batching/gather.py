@@ -16,7 +16,16 @@ import numpy.typing as npt
 
 from tritonpy.config.model_fit import shape_text
 from tritonpy.errors import Internal
-from tritonpy.types import CPU, DATATYPE_OF_NUMBER, DTYPES, Batch, InferRequest, InferResponse, Tensor, datatype_of
+from tritonpy.types import (
+    CPU,
+    DATATYPE_OF_NUMBER,
+    DTYPES,
+    Batch,
+    InferRequest,
+    InferResponse,
+    Tensor,
+    datatype_of,
+)
 from tritonpy.types.request import ExecutedModel
 from tritonpy_ipc.blocks import BlockRow, BlockView, Stack, block_ranges
 from tritonpy_ipc.signatures import Column, TensorSignature
@@ -45,18 +54,22 @@ def gather(batch: Batch, out: Allocate | None = None) -> list[Tensor]:
         inputs: Any = first.inputs
         if alone and layout is None:
             tensors = list(inputs.values())
-        elif layout is None and out is None and batch.slots is None and isinstance(inputs, BlockView):
+        elif (
+            layout is None and out is None and batch.slots is None and isinstance(inputs, BlockView)
+        ):
             tensors = _from_blocks(batch.requests)
         elif layout is None:
             tensors = [_concatenate(name, slots, inputs[name], out) for name in inputs]
         else:
             tensors = [
-                layout.gather_input(slots, like, out) or (like if alone else _concatenate(like.name, slots, like, out))
+                layout.gather_input(slots, like, out)
+                or (like if alone else _concatenate(like.name, slots, like, out))
                 for like in first.inputs.values()
             ]
     except KeyError as error:
         raise Internal(
-            f"some requests of a batch have the input {error}, others do not: its scheduler is wrong"
+            f"some requests of a batch have the input {error}, others do not: "
+            "its scheduler is wrong"
         ) from error
     if batch.controls or batch.states:
         tensors.extend((*batch.controls, *batch.states))
@@ -72,7 +85,9 @@ def _from_blocks(requests: Sequence[InferRequest]) -> list[Tensor]:
     """
     found = block_ranges([request.inputs for request in requests])
     if found is None:
-        return [_concatenate(name, requests, like, None) for name, like in requests[0].inputs.items()]
+        return [
+            _concatenate(name, requests, like, None) for name, like in requests[0].inputs.items()
+        ]
     if len(found) == 1:
         ((block, first, stop),) = found
         return block.tensors(first, stop)
@@ -85,15 +100,23 @@ def _from_blocks(requests: Sequence[InferRequest]) -> list[Tensor]:
     ]  # fmt: skip
 
 
-def _concatenate(name: str, slots: Sequence[InferRequest | None], like: Tensor, out: Allocate | None) -> Tensor:
+def _concatenate(
+    name: str, slots: Sequence[InferRequest | None], like: Tensor, out: Allocate | None
+) -> Tensor:
     tensors = [None if slot is None else slot.inputs[name] for slot in slots]
     if like.datatype == "BYTES":
-        data = np.concatenate([_empty_strings(like) if tensor is None else tensor.data for tensor in tensors])
+        data = np.concatenate(
+            [_empty_strings(like) if tensor is None else tensor.data for tensor in tensors]
+        )
         rows = sum([_rows(like) if tensor is None else tensor.shape[0] for tensor in tensors])
         return Tensor(name, "BYTES", (rows, *like.shape[1:]), data)
     # Inlined on purpose: this runs once per tensor, and a function call would double its cost.
     parts = [
-        _zeros(like) if tensor is None else tensor.data if type(tensor.data) is np.ndarray else tensor.numpy()
+        _zeros(like)
+        if tensor is None
+        else tensor.data
+        if type(tensor.data) is np.ndarray
+        else tensor.numpy()
         for tensor in tensors
     ]
     if out is None:
@@ -149,23 +172,38 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
     if model.layout is None and (not batched or (len(requests) == 1 and batch.slots is None)):
         if batched:
             _check_rows(model, tensors, requests[0].batch_size)
-        whole: Sequence[Sequence[Tensor]] = [_requested_outputs(model, request, tensors) for request in requests]
-    elif model.layout is None and batch.slots is None and (stack := _stack(model, requests, tensors)) is not None:
+        whole: Sequence[Sequence[Tensor]] = [
+            _requested_outputs(model, request, tensors) for request in requests
+        ]
+    elif (
+        model.layout is None
+        and batch.slots is None
+        and (stack := _stack(model, requests, tensors)) is not None
+    ):
         whole = [BlockRow(stack, place) for place in range(len(requests))]
     else:
         columns = _columns(batch, model, tensors)
-        rows = zip(*[columns[name] for name in tensors], strict=True) if tensors else repeat((), len(requests))
+        rows = (
+            zip(*[columns[name] for name in tensors], strict=True)
+            if tensors
+            else repeat((), len(requests))
+        )
         whole = [
-            row if request.outputs is None else _requested_outputs(model, request, dict(zip(tensors, row, strict=True)))
+            row
+            if request.outputs is None
+            else _requested_outputs(model, request, dict(zip(tensors, row, strict=True)))
             for request, row in zip(requests, rows, strict=True)
         ]
     name, version = model.name, model.version
     return [
-        InferResponse(parts, name, version, request.id) for parts, request in zip(whole, requests, strict=True)
+        InferResponse(parts, name, version, request.id) for parts,
+        request in zip(whole, requests, strict=True)
     ]  # fmt: skip
 
 
-def _stack(model: ExecutedModel, requests: Sequence[InferRequest], tensors: Mapping[str, Tensor]) -> Stack | None:
+def _stack(
+    model: ExecutedModel, requests: Sequence[InferRequest], tensors: Mapping[str, Tensor]
+) -> Stack | None:
     """Return the rows of all requests as one stack of numeric arrays, or None.
 
     It requires that all requests have the same number of rows and request all outputs.
@@ -196,11 +234,15 @@ def _signature(described: tuple[tuple[str, str, tuple[int, ...]], ...]) -> Tenso
     )
 
 
-def _columns(batch: Batch, model: ExecutedModel, tensors: Mapping[str, Tensor]) -> Mapping[str, Sequence[Tensor]]:
+def _columns(
+    batch: Batch, model: ExecutedModel, tensors: Mapping[str, Tensor]
+) -> Mapping[str, Sequence[Tensor]]:
     """Return each output as its parts, one for each request."""
     requests, divided = batch.requests, {}
     if model.layout is not None:
-        divided = model.layout.split_outputs(requests if batch.slots is None else batch.slots, tensors)
+        divided = model.layout.split_outputs(
+            requests if batch.slots is None else batch.slots, tensors
+        )
         tensors = {name: tensor for name, tensor in tensors.items() if name not in divided}
     if model.config.max_batch_size == 0:
         return {name: [tensor] for name, tensor in tensors.items()} | divided
@@ -223,20 +265,30 @@ def _keep_states(
     rows = (batch.size,) if config.max_batch_size else ()
     for name in batch.state_outputs:
         if name not in outputs:
-            raise _missing(model, name, outputs, {**model.output_types, **dict.fromkeys(batch.state_outputs)})
+            raise _missing(
+                model, name, outputs, {**model.output_types, **dict.fromkeys(batch.state_outputs)}
+            )
         state = described[name]
-        tensor = _as_tensor(model, name, outputs[name], DATATYPE_OF_NUMBER[state.data_type].name, "state output")
+        tensor = _as_tensor(
+            model, name, outputs[name], DATATYPE_OF_NUMBER[state.data_type].name, "state output"
+        )
         expected = (*rows, *state.dims)
         if len(tensor.shape) != len(expected) or any(
-            dimension not in (found, -1) for found, dimension in zip(tensor.shape, expected, strict=True)
+            dimension not in (found, -1)
+            for found, dimension in zip(tensor.shape, expected, strict=True)
         ):
             raise Internal(
-                f"model '{model.name}' returned state output '{name}' with shape {shape_text(tensor.shape)}, "
+                f"model '{model.name}' returned state output '{name}' with shape "
+                f"{shape_text(tensor.shape)}, "
                 f"its configuration says {shape_text(expected)}"
             )
         batch.new_states[name] = tensor
     written = [tensor.data for tensor in batch.states if _is_writable(tensor.data)]
-    return {name: _copied_if_shared(value, written) for name, value in outputs.items()} if written else outputs
+    return (
+        {name: _copied_if_shared(value, written) for name, value in outputs.items()}
+        if written
+        else outputs
+    )
 
 
 def _is_writable(data: Any) -> bool:
@@ -249,9 +301,15 @@ def _copied_if_shared(value: Array | Tensor, buffers: Sequence[Array]) -> Array 
     The next execution writes to the state, possibly before this response is sent.
     """
     data = value.data if isinstance(value, Tensor) else value
-    if not isinstance(data, np.ndarray) or not any([np.may_share_memory(data, buffer) for buffer in buffers]):
+    if not isinstance(data, np.ndarray) or not any(
+        [np.may_share_memory(data, buffer) for buffer in buffers]
+    ):
         return value
-    return Tensor(value.name, value.datatype, value.shape, data.copy()) if isinstance(value, Tensor) else data.copy()
+    return (
+        Tensor(value.name, value.datatype, value.shape, data.copy())
+        if isinstance(value, Tensor)
+        else data.copy()
+    )
 
 
 def _starts(slots: Sequence[InferRequest | None]) -> list[int]:
@@ -266,12 +324,27 @@ def _starts(slots: Sequence[InferRequest | None]) -> list[int]:
 
 def _cut(tensor: Tensor, sizes: Sequence[int], starts: Sequence[int]) -> list[Tensor]:
     """Return the rows of each request as views."""
-    name, datatype, data, device, tail = tensor.name, tensor.datatype, tensor.data, tensor.device, tensor.shape[1:]
+    name, datatype, data, device, tail = (
+        tensor.name,
+        tensor.datatype,
+        tensor.data,
+        tensor.device,
+        tensor.shape[1:],
+    )
     if datatype == "BYTES":
-        return [_string_rows(tensor, start, start + rows) for start, rows in zip(starts, sizes, strict=False)]
+        return [
+            _string_rows(tensor, start, start + rows)
+            for start, rows in zip(starts, sizes, strict=False)
+        ]
     one_row = (1, *tail)
     return [
-        Tensor(name, datatype, one_row if rows == 1 else (rows, *tail), data[start : start + rows], device)
+        Tensor(
+            name,
+            datatype,
+            one_row if rows == 1 else (rows, *tail),
+            data[start : start + rows],
+            device,
+        )
         for start, rows in zip(starts, sizes, strict=False)
     ]
 
@@ -283,7 +356,9 @@ def _string_rows(tensor: Tensor, start: int, stop: int) -> Tensor:
     return Tensor(tensor.name, "BYTES", (stop - start, *tensor.shape[1:]), data)
 
 
-def _requested_outputs(model: ExecutedModel, request: InferRequest, tensors: Mapping[str, Tensor]) -> list[Tensor]:
+def _requested_outputs(
+    model: ExecutedModel, request: InferRequest, tensors: Mapping[str, Tensor]
+) -> list[Tensor]:
     names = request.outputs
     if names is None:
         return list(tensors.values())
@@ -301,13 +376,18 @@ def _check_complete(batch: Batch, model: ExecutedModel, found: Mapping[str, Any]
     if found and found.keys() <= {*model.output_types, *batch.state_outputs}:
         return
     for name in model.output_types:
-        if name not in found and any([each.outputs is None or name in each.outputs for each in batch.requests]):
+        if name not in found and any(
+            [each.outputs is None or name in each.outputs for each in batch.requests]
+        ):
             raise _missing(model, name, found)
 
 
-def _missing(model: ExecutedModel, name: str, found: Iterable[str], expected: Iterable[str] | None = None) -> Internal:
+def _missing(
+    model: ExecutedModel, name: str, found: Iterable[str], expected: Iterable[str] | None = None
+) -> Internal:
     return Internal(
-        f"model '{model.name}' returned no output '{name}', it returned: {_names(found) or 'nothing'}; "
+        f"model '{model.name}' returned no output '{name}', it returned: "
+        f"{_names(found) or 'nothing'}; "
         f"expected: {_names(expected or model.output_types)}"
     )
 
@@ -325,14 +405,19 @@ def _described(value: object) -> str:
     return f"a value of type '{type(value).__name__}'"
 
 
-def _as_tensor(model: ExecutedModel, name: str, value: Array | Tensor, datatype: str, role: str = "output") -> Tensor:
+def _as_tensor(
+    model: ExecutedModel, name: str, value: Array | Tensor, datatype: str, role: str = "output"
+) -> Tensor:
     if isinstance(value, Tensor):
         found = value.datatype
     else:
         value = _as_array(model, name, value, datatype, role)
         found = _datatype_of(value)
     if found != datatype:
-        raise Internal(f"model '{model.name}' returned {role} '{name}' as {found}, its configuration says {datatype}")
+        raise Internal(
+            f"model '{model.name}' returned {role} '{name}' as {found}, its configuration says "
+            f"{datatype}"
+        )
     return value if isinstance(value, Tensor) else Tensor.from_numpy(name, value)
 
 
@@ -360,4 +445,7 @@ def _check_rows(model: ExecutedModel, tensors: Mapping[str, Tensor], rows: int) 
     for name, tensor in tensors.items():
         found = tensor.shape[0] if tensor.shape else 0
         if found != rows:
-            raise Internal(f"model '{model.name}' returned {found} rows of output '{name}' for a batch of {rows}")
+            raise Internal(
+                f"model '{model.name}' returned {found} rows of output '{name}' for a batch of "
+                f"{rows}"
+            )

@@ -115,7 +115,9 @@ def choice(flag: str, *choices: str, fold: bool = True) -> Parse:
     def parse(text: str) -> str:
         found = text.lower() if fold else text
         if found not in choices:
-            raise ValueError(f"invalid argument for --{flag}\nIt takes one of: {', '.join(choices)}.")
+            raise ValueError(
+                f"invalid argument for --{flag}\nIt takes one of: {', '.join(choices)}."
+            )
         return found
 
     return parse
@@ -148,7 +150,9 @@ def within(flag: str, low: int, high: int) -> Parse:
 
     def parse(text: str) -> int:
         if not low <= integer(text) <= high:
-            raise ValueError(f"invalid argument for --{flag}. Must be in the range {low} to {high}.")
+            raise ValueError(
+                f"invalid argument for --{flag}. Must be in the range {low} to {high}."
+            )
         return integer(text)
 
     return parse

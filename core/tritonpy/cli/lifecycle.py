@@ -137,15 +137,25 @@ class ServerLifecycle:
 
     def _announce(self) -> None:
         addresses = {name: frontend.address() for name, frontend in self._server.frontends.items()}
-        listed = ", ".join(f"{name} on {address}" for name, address in addresses.items()) or "no frontend"
+        listed = (
+            ", ".join(f"{name} on {address}" for name, address in addresses.items())
+            or "no frontend"
+        )
         if self._server.failure:
             LOG.error("%s", self._server.failure)
-            LOG.error("not live: no model can be served. Repair the repository and start the server again (%s)", listed)
+            LOG.error(
+                (
+                    "not live: no model can be served. Repair the repository and start the "
+                    "server again (%s)"
+                ),
+                listed,
+            )
             return
         LOG.info("ready: %s", listed)
         if addresses and all(map(is_loopback, addresses.values())):
             LOG.info(
-                "only this machine can reach the server; to open it: --host=0.0.0.0, or 'host: 0.0.0.0' in server.yaml"
+                "only this machine can reach the server; to open it: --host=0.0.0.0, or 'host: "
+                "0.0.0.0' in server.yaml"
             )
 
 

@@ -40,7 +40,9 @@ class CommandParser(argparse.ArgumentParser):
         appendix: Callable[[], str] = str,
         common: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(prog=prog, description=description, allow_abbrev=False, formatter_class=_formatter)
+        super().__init__(
+            prog=prog, description=description, allow_abbrev=False, formatter_class=_formatter
+        )
         self._appendix = appendix
         self._common = common or {}
         if self._common:
@@ -61,15 +63,23 @@ class CommandParser(argparse.ArgumentParser):
         for group in self._action_groups:
             formatter.start_section(group.title)
             for action in group._group_actions:
-                texts = [self._common[option] for option in action.option_strings if option in self._common]
+                texts = [
+                    self._common[option]
+                    for option in action.option_strings
+                    if option in self._common
+                ]
                 if texts:
                     formatter.add_argument(_with_help(action, texts[0]))
-                elif not action.option_strings or isinstance(action, (argparse._HelpAction, _HelpAll)):
+                elif not action.option_strings or isinstance(
+                    action, (argparse._HelpAction, _HelpAll)
+                ):
                     formatter.add_argument(action)
             formatter.end_section()
         return formatter.format_help()
 
-    def parse_args(self, args: list[str] | None = None, namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
+    def parse_args(
+        self, args: list[str] | None = None, namespace: None = None
+    ) -> argparse.Namespace:  # type: ignore[override]
         """Return the arguments. Raises UsageError that names every unknown flag and argument."""
         arguments, unknown = self.parse_known_args(args, namespace)
         if unknown:
@@ -96,7 +106,9 @@ class _HelpAll(argparse.Action):
     """The option that prints the help of every option and exits."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:  # noqa: A002
-        super().__init__(option_strings, dest=argparse.SUPPRESS, default=argparse.SUPPRESS, nargs=0, help=help)
+        super().__init__(
+            option_strings, dest=argparse.SUPPRESS, default=argparse.SUPPRESS, nargs=0, help=help
+        )
 
     def __call__(self, parser: argparse.ArgumentParser, *_arguments: Any) -> None:
         if isinstance(parser, CommandParser):
@@ -119,7 +131,9 @@ class PluginsCommand(Command):
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add `--json`."""
-        parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
+        parser.add_argument(
+            "--json", action="store_true", help="print a JSON list instead of a table"
+        )
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Print the list."""
@@ -147,16 +161,25 @@ def as_json(plugins: Sequence[PluginInfo]) -> str:
 def as_table(plugins: Sequence[PluginInfo]) -> str:
     """Return a table with distribution, version, and one line per provided kind."""
     if not plugins:
-        return f"no plugins are installed; to install a backend: {install_command('tritonpy-backend-onnx')}"
+        return (
+            "no plugins are installed; to install a backend: "
+            f"{install_command('tritonpy-backend-onnx')}"
+        )
     rows = [("DISTRIBUTION", "VERSION", "PROVIDES")]
     for plugin in plugins:
         provided = [
-            f"{_kind(hook)}: {', '.join(names)}" if names else _kind(hook) for hook, names in plugin.hooks.items()
+            f"{_kind(hook)}: {', '.join(names)}" if names else _kind(hook)
+            for hook, names in plugin.hooks.items()
         ]
         first, *others = provided or ["nothing"]
-        rows += [(plugin.distribution, plugin.version, first), *[("", "", other) for other in others]]
+        rows += [
+            (plugin.distribution, plugin.version, first),
+            *[("", "", other) for other in others],
+        ]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
-    return "\n".join(f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]}".rstrip() for row in rows)
+    return "\n".join(
+        f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]}".rstrip() for row in rows
+    )
 
 
 def _kind(hook: str) -> str:
@@ -190,7 +213,9 @@ def _run(arguments: list[str]) -> int:
     name, *rest = arguments
     command = find_command(name)()
     appendix = options_help if isinstance(command, ServeCommand) else str
-    parser = CommandParser(f"tritonpy {name}", inspect.getdoc(command) or "", appendix, command.common_options)
+    parser = CommandParser(
+        f"tritonpy {name}", inspect.getdoc(command) or "", appendix, command.common_options
+    )
     command.configure(parser)
     try:
         parsed = parser.parse_args(rest)
@@ -223,15 +248,26 @@ def _commands() -> dict[str, type[Command]]:
     for name, entry in make_plugin_manager().table("tritonpy_commands").items():
         if name in commands:
             raise PluginError(
-                f"{entry.owner} registers the command '{name}', which tritonpy itself has; rename or uninstall it"
+                f"{entry.owner} registers the command '{name}', which tritonpy itself has; "
+                "rename or uninstall it"
             )
         commands[name] = entry.load()
     return commands
 
 
 def _overview() -> str:
-    commands = {name: (inspect.getdoc(kind) or "").partition("\n")[0] for name, kind in _commands().items()}
+    commands = {
+        name: (inspect.getdoc(kind) or "").partition("\n")[0] for name, kind in _commands().items()
+    }
     width = max(map(len, commands))
-    lines = ["usage: tritonpy COMMAND …", "", "Serve trained models as Triton does.", "", "commands:"]
+    lines = [
+        "usage: tritonpy COMMAND …",
+        "",
+        "Serve trained models as Triton does.",
+        "",
+        "commands:",
+    ]
     lines += [f"  {name:<{width}}  {text}" for name, text in commands.items()]
-    return "\n".join([*lines, "", "Run tritonpy COMMAND --help for details, tritonpy --version for the version."])
+    return "\n".join(
+        [*lines, "", "Run tritonpy COMMAND --help for details, tritonpy --version for the version."]
+    )

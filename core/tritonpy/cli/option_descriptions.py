@@ -9,7 +9,9 @@ import msgspec
 from tritonpy.config.server.expectation import description, expectation
 
 
-def describe_options(fields: Iterable[msgspec.structs.FieldInfo], indent: str = "    ") -> Iterator[str]:
+def describe_options(
+    fields: Iterable[msgspec.structs.FieldInfo], indent: str = "    "
+) -> Iterator[str]:
     """Yield a line for each of `fields`, followed by a line with its description."""
     for field in fields:
         if field.required:

@@ -48,9 +48,13 @@ def read_flags(flags: Sequence[Flag], given: Mapping[str, Sequence[str]]) -> Giv
         try:
             values = [flag.parse(text) for text in texts]
         except ValueError as error:
-            problems.append(f'Bad option: "--{flag.name}".\n{error}{_expectation(flag, str(error))}')
+            problems.append(
+                f'Bad option: "--{flag.name}".\n{error}{_expectation(flag, str(error))}'
+            )
             continue
-        if flag.status is Status.REFUSED and any(not _requests_nothing(flag, text) for text in texts):
+        if flag.status is Status.REFUSED and any(
+            not _requests_nothing(flag, text) for text in texts
+        ):
             problems.append(f"--{flag.name} is refused: {flag.note}.")
         elif flag.status is Status.NO_EFFECT:
             result.notes.append(f"--{flag.name} has no effect: {flag.note}")
@@ -72,7 +76,10 @@ def _expectation(flag: Flag, problem: str) -> str:
         return ""
     if flag.name.endswith("-port"):
         return f"\n--{flag.name} takes the number of a port, such as 8000."
-    return f"\n--{flag.name} takes {'a number, such as 0.5' if flag.parse is number else 'a whole number, such as 1'}."
+    return (
+        f"\n--{flag.name} takes "
+        f"{'a number, such as 0.5' if flag.parse is number else 'a whole number, such as 1'}."
+    )
 
 
 def _requests_nothing(flag: Flag, text: str) -> bool:
@@ -94,7 +101,9 @@ class Origins:
 
     def locate(self, problem: ConfigProblem) -> ConfigProblem:
         """Return `problem` with the flag instead of the key, or with line and column."""
-        best = max((path for path in self.flags if _below(problem.path, path)), key=len, default=None)
+        best = max(
+            (path for path in self.flags if _below(problem.path, path)), key=len, default=None
+        )
         if best is not None:
             return ConfigProblem(f"--{self.flags[best]}", problem.text)
         position = self.positions.nearest(problem.path)
@@ -119,12 +128,18 @@ def overlay(raw: object, given: GivenFlags, origins: Origins) -> object:
     merged: dict[str, Any] = copy.deepcopy(dict(raw))
     done: dict[str, str] = {}
     # Shortest paths first: settings of a disabled frontend are ignored.
-    for flag, values in sorted(given.settings, key=lambda each: each[0].path.count(".") + each[0].keyed):
+    for flag, values in sorted(
+        given.settings, key=lambda each: each[0].path.count(".") + each[0].keyed
+    ):
         if flag.keyed:
             for value in values:
                 _set_keyed(merged, flag, value, origins)
         elif flag.repeated:
-            already = merged[flag.path.split(".")[-1]] if flag.path in done and "." not in flag.path else []
+            already = (
+                merged[flag.path.split(".")[-1]]
+                if flag.path in done and "." not in flag.path
+                else []
+            )
             _set(merged, flag.path.split("."), [*already, *values], flag, origins)
         elif flag.path not in done:
             _set(merged, flag.path.split("."), values[-1], flag, origins)
@@ -132,7 +147,9 @@ def overlay(raw: object, given: GivenFlags, origins: Origins) -> object:
     return merged
 
 
-def _set_keyed(merged: dict[str, Any], flag: Flag, value: tuple[str, str, str], origins: Origins) -> None:
+def _set_keyed(
+    merged: dict[str, Any], flag: Flag, value: tuple[str, str, str], origins: Origins
+) -> None:
     name, key, text = value
     path = [*flag.path.split("."), *filter(None, (name,)), key]  # names and keys may contain dots
     if not name and key in flag.other_paths:
@@ -145,7 +162,9 @@ def _set_keyed(merged: dict[str, Any], flag: Flag, value: tuple[str, str, str], 
         _set(merged, path, text, flag, origins)
 
 
-def _set(merged: dict[str, Any], path: Sequence[str], value: Any, flag: Flag, origins: Origins) -> None:
+def _set(
+    merged: dict[str, Any], path: Sequence[str], value: Any, flag: Flag, origins: Origins
+) -> None:
     *parents, last = path
     at = merged
     for parent in parents:
@@ -167,14 +186,22 @@ def _set(merged: dict[str, Any], path: Sequence[str], value: Any, flag: Flag, or
 def _same_key(mapping: Mapping[str, Any], key: str) -> str:
     """Return the existing spelling of `key` in the mapping, with `_` or `-`."""
     folded = key.replace("-", "_")
-    return next((name for name in mapping if isinstance(name, str) and name.replace("-", "_") == folded), key)
+    return next(
+        (name for name in mapping if isinstance(name, str) and name.replace("-", "_") == folded),
+        key,
+    )
 
 
 def with_file_options(merged: object, raw: object, origins: Origins) -> object:
     """Return `merged`; a transport selected by a flag keeps its options from the file `raw`."""
     chosen = merged.get("transport") if isinstance(merged, dict) else None
     in_file = raw.get("transport") if isinstance(raw, dict) else None
-    if isinstance(merged, dict) and isinstance(chosen, str) and isinstance(in_file, dict) and chosen in in_file:
+    if (
+        isinstance(merged, dict)
+        and isinstance(chosen, str)
+        and isinstance(in_file, dict)
+        and chosen in in_file
+    ):
         origins.flags.pop("transport", None)  # errors in the options are errors of the file
         return {**merged, "transport": {chosen: in_file[chosen]}}
     return merged

@@ -55,7 +55,9 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
     """
     errors: list[InvalidServerConfig] = []
     listeners: list[Listener] = []
-    installed_transports = [name for name in config.transport if name in manager.table("tritonpy_transports")]
+    installed_transports = [
+        name for name in config.transport if name in manager.table("tritonpy_transports")
+    ]
     class_of = frontend_classes(manager, installed_transports)
     backends = Backends(manager, config.backends, {}, BackendFolders(config.backend_directory))
     for section, (hook, kind_name) in SECTIONS.items():
@@ -70,7 +72,11 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
                 continue
             kind = class_of(name) if section == "frontends" else registered.load()
             try:
-                options = backends.options(name) if is_backend else decode_options(kind.Options, raw, path)
+                options = (
+                    backends.options(name)
+                    if is_backend
+                    else decode_options(kind.Options, raw, path)
+                )
             except InvalidServerConfig as error:
                 errors.append(error)
                 continue
@@ -92,12 +98,18 @@ def _configured(config: ServerConfig, section: str, manager: PluginManager) -> M
         known = {*manager.table(hook), *PACKAGES[hook]}
         used = {mode} if mode != DEFAULT_MODE else set()
         return {
-            name: modes.get(name, {}) for name in [*modes, *(used - modes.keys())] if name == mode or name not in known
+            name: modes.get(name, {})
+            for name in [*modes, *(used - modes.keys())]
+            if name == mode or name not in known
         }
     named: Mapping[str, Any] = getattr(config, section)
     if section == "backends":  # options of Triton's other backends are allowed
         installed = manager.table("tritonpy_backends")
-        return {name: raw for name, raw in named.items() if name in installed or package_of(name) is None}
+        return {
+            name: raw
+            for name, raw in named.items()
+            if name in installed or package_of(name) is None
+        }
     return named
 
 
@@ -125,5 +137,10 @@ def describe_plugin_options(manager: PluginManager) -> str:
             options: type[Options] | None = getattr(entry.load(), "Options", None)
             fields = () if options is None else msgspec.structs.fields(options)
             if fields:
-                parts += [f"  {section}.{name}  ({entry.owner} {entry.version})", *describe_options(fields)]
-    return "\n".join(["Options of installed plugins (keys of server.yaml):", *(parts or ["  none"])])
+                parts += [
+                    f"  {section}.{name}  ({entry.owner} {entry.version})",
+                    *describe_options(fields),
+                ]
+    return "\n".join(
+        ["Options of installed plugins (keys of server.yaml):", *(parts or ["  none"])]
+    )

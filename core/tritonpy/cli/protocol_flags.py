@@ -23,13 +23,17 @@ def restriction(flag: str, what: str) -> Parse:
         names, colon, rest = text.partition(":")
         key, equals, value = rest.partition("=")
         if not (colon and equals and names and key and value):
-            raise ValueError(f"--{flag} option format is '<config name>:<setting>=<value>'. Got {text}")
+            raise ValueError(
+                f"--{flag} option format is '<config name>:<setting>=<value>'. Got {text}"
+            )
         apis = names.split(",")
         for position, name in enumerate(apis):
             if name not in _CATEGORIES:
                 raise ValueError(f"unknown restricted {what} '{name}'")
             if name in apis[:position]:
-                raise ValueError(f"restricted {what} '{name}' can not be specified in multiple config groups")
+                raise ValueError(
+                    f"restricted {what} '{name}' can not be specified in multiple config groups"
+                )
         return {"apis": apis, "key": key, "value": value}
 
     return parse
@@ -43,11 +47,20 @@ def _tls(protocol: str, title: str, group: str) -> tuple[Flag, ...]:
     """Return the TLS flags of a protocol."""
     path = f"frontends.{protocol}.tls"
     mutual = f"Encrypt {title} and require client certificates."
-    chain, client_ca = "Certificate file, including its chain.", "File with the CA certificates of clients."
+    chain, client_ca = (
+        "Certificate file, including its chain.",
+        "File with the CA certificates of clients.",
+    )
     return (
         Flag(f"{protocol}-use-ssl-mutual", group, boolean, mutual, path=f"{path}.mutual"),
         Flag(f"{protocol}-server-cert", group, plain, chain, path=f"{path}.certificate_file"),
-        Flag(f"{protocol}-server-key", group, plain, "Private key file of the certificate.", path=f"{path}.key_file"),
+        Flag(
+            f"{protocol}-server-key",
+            group,
+            plain,
+            "Private key file of the certificate.",
+            path=f"{path}.key_file",
+        ),
         Flag(f"{protocol}-root-cert", group, plain, client_ca, path=f"{path}.client_ca_file"),
     )
 
@@ -63,7 +76,13 @@ HTTP = (
         path="frontends.http.host",
     ),
     Flag("http-port", _G, integer, "Port (default 8000).", path="frontends.http.port"),
-    Flag("reuse-http-port", _G, boolean, "Share the port with other servers.", path="frontends.http.reuse_port"),
+    Flag(
+        "reuse-http-port",
+        _G,
+        boolean,
+        "Share the port with other servers.",
+        path="frontends.http.reuse_port",
+    ),
     Flag(
         "http-header-forward-pattern",
         _G,
@@ -84,14 +103,20 @@ HTTP = (
         "http-max-input-size",
         _G,
         positive("http-max-input-size"),
-        "Maximum size in bytes of a JSON document, JSON tensor, raw binary body and decompressed body.",
+        (
+            "Maximum size in bytes of a JSON document, JSON tensor, raw binary body and "
+            "decompressed body."
+        ),
         path="frontends.http.max_input_size",
     ),
     Flag(
         "http-generate-unknown-parameters",
         _G,
         choice("http-generate-unknown-parameters", "refuse", "forward"),
-        "Generate requests with parameters that the model does not read: refuse the request, or forward them as Triton does.",
+        (
+            "Generate requests with parameters that the model does not read: refuse the request, "
+            "or forward them as Triton does."
+        ),
         path="frontends.http.generate_unknown_parameters",
     ),
     Flag(
@@ -116,7 +141,13 @@ GRPC = (
         path="frontends.grpc.host",
     ),
     Flag("grpc-port", _G, integer, "Port (default 8001).", path="frontends.grpc.port"),
-    Flag("reuse-grpc-port", _G, boolean, "Share the port with other servers.", path="frontends.grpc.reuse_port"),
+    Flag(
+        "reuse-grpc-port",
+        _G,
+        boolean,
+        "Share the port with other servers.",
+        path="frontends.grpc.reuse_port",
+    ),
     Flag(
         "grpc-header-forward-pattern",
         _G,
@@ -214,7 +245,10 @@ GRPC = (
         "grpc-restricted-protocol",
         _G,
         restriction("grpc-restricted-protocol", "protocol"),
-        "Protocols that require the header triton-grpc-protocol-HEADER with a secret value. Repeat it per header.",
+        (
+            "Protocols that require the header triton-grpc-protocol-HEADER with a secret value. "
+            "Repeat it per header."
+        ),
         path="frontends.grpc.restricted_apis",
         repeated=True,
         metavar="PROTOCOLS:HEADER=VALUE",

@@ -16,7 +16,14 @@ from tritonpy.api.command import Command
 from tritonpy.cli.flag import Flag, Parse, boolean, choice, integer, not_empty, not_negative, number
 from tritonpy.cli.lifecycle import ServerLifecycle
 from tritonpy.cli.option_descriptions import describe_options
-from tritonpy.cli.overlay import BadFlags, GivenFlags, Origins, overlay, read_flags, with_file_options
+from tritonpy.cli.overlay import (
+    BadFlags,
+    GivenFlags,
+    Origins,
+    overlay,
+    read_flags,
+    with_file_options,
+)
 from tritonpy.cli.plugin_options import SECTIONS, check_plugin_options, describe_plugin_options
 from tritonpy.cli.triton_flags import TRITON_FLAGS
 from tritonpy.config.known_backends import KNOWN_FORMATS, BackendFiles, formats, package_of
@@ -45,16 +52,28 @@ def default_filename(model: Path, installed: Sequence[BackendFiles]) -> str:
             known.setdefault(Path(filename).suffix, (filename, backend.name))
     if model.suffix in known:
         return known[model.suffix][0]
-    listed = ", ".join(f"{suffix} ({name})" for suffix, (_, name) in sorted(known.items())) or "none"
+    listed = (
+        ", ".join(f"{suffix} ({name})" for suffix, (_, name) in sorted(known.items())) or "none"
+    )
     if model.is_dir() and not model.suffix:
         raise StartupError(
-            f"'{model}' is a folder, not a model file: serve the models in it with --model-repository={model}, or give one of their files"
+            f"'{model}' is a folder, not a model file: serve the models in it with "
+            f"--model-repository={model}, or give one of their files"
         )
-    missing = [form.backend for form in KNOWN_FORMATS if model.suffix and Path(form.filename).suffix == model.suffix]
+    missing = [
+        form.backend
+        for form in KNOWN_FORMATS
+        if model.suffix and Path(form.filename).suffix == model.suffix
+    ]
     package = package_of(missing[0]) if missing else None
-    hint = install_command(package) if package else "write a config.pbtxt and serve its folder with --model-repository"
+    hint = (
+        install_command(package)
+        if package
+        else "write a config.pbtxt and serve its folder with --model-repository"
+    )
     raise StartupError(
-        f"no installed backend serves '{model.suffix}' files ({model}); supported suffixes: {listed}. To serve it: {hint}"
+        f"no installed backend serves '{model.suffix}' files ({model}); supported suffixes: "
+        f"{listed}. To serve it: {hint}"
     )
 
 
@@ -80,7 +99,9 @@ def single_model_repository(model: Path, manager: PluginManager) -> Iterator[Pat
         yield Path(folder)
 
 
-def _companions(model: Path, filename: str, installed: Sequence[BackendFiles]) -> Iterator[tuple[str, Path]]:
+def _companions(
+    model: Path, filename: str, installed: Sequence[BackendFiles]
+) -> Iterator[tuple[str, Path]]:
     """Yield the files that belong to `model`, each with its name in the version folder."""
     order = [form.filename for form in formats(installed)]
     preferred = order[: order.index(filename)]
@@ -107,8 +128,10 @@ MEMORY_FLAGS = (
         "memory-budget",
         _G,
         not_empty("memory-budget"),
-        "Memory limit for all models together, such as 8GiB, on the host and on GPUs. Lazy models are unloaded to stay below it. "
-        "It counts the memory that backends report (ONNX Runtime on the CPU: the file sizes); the process may use twice as much.",
+        "Memory limit for all models together, such as 8GiB, on the host and on GPUs. "
+        "Lazy models are unloaded to stay below it. "
+        "It counts the memory that backends report (ONNX Runtime on the CPU: the file sizes); "
+        "the process may use twice as much.",
         path="memory.budget",
         metavar="SIZE",
     ),
@@ -126,7 +149,10 @@ MEMORY_FLAGS = (
         "request-memory",
         _G,
         not_empty("request-memory"),
-        "Memory limit for requests and unsent responses, such as 2GiB. Default: a quarter of the process's memory limit.",
+        (
+            "Memory limit for requests and unsent responses, such as 2GiB. Default: "
+            "a quarter of the process's memory limit."
+        ),
         path="request_memory",
         metavar="SIZE",
     ),
@@ -134,7 +160,10 @@ MEMORY_FLAGS = (
         "lazy-model",
         _G,
         not_empty("lazy-model"),
-        "Models that load at their first request, as a pattern with * and ?. Repeat it per pattern.",
+        (
+            "Models that load at their first request, as a pattern with * and ?. "
+            "Repeat it per pattern."
+        ),
         path="memory.lazy",
         repeated=True,
         metavar="PATTERN",
@@ -152,7 +181,10 @@ MEMORY_FLAGS = (
         "first-request",
         _G,
         choice("first-request", "wait", "refuse"),
-        "Requests to a lazy model that is not loaded: wait for the model, or refuse them with a retry time.",
+        (
+            "Requests to a lazy model that is not loaded: wait for the model, "
+            "or refuse them with a retry time."
+        ),
         path="memory.first_request",
     ),
 )
@@ -174,7 +206,10 @@ OWN_FLAGS = (
         "frontend-processes",
         "Server",
         not_negative,
-        "Number of processes that serve HTTP and gRPC. 0: the process that runs the models serves them, too.",
+        (
+            "Number of processes that serve HTTP and gRPC. 0: the process that runs the models "
+            "serves them, too."
+        ),
         path="frontend_processes",
     ),
     Flag(
@@ -188,7 +223,10 @@ OWN_FLAGS = (
         "model-load-timeout-secs",
         "Model Repository",
         number,
-        "Time limit of loading a model. A load that takes longer fails, and the model's process is killed. 0: no limit.",
+        (
+            "Time limit of loading a model. A load that takes longer fails, "
+            "and the model's process is killed. 0: no limit."
+        ),
         path="control.load_timeout_s",
         metavar="SECONDS",
     ),
@@ -196,7 +234,10 @@ OWN_FLAGS = (
         "grpc-model-ready-errors",
         "GRPC",
         boolean,
-        "Respond to ModelReady for an unknown model or version with an error, as newer Triton releases do, instead of ready=false.",
+        (
+            "Respond to ModelReady for an unknown model or version with an error, "
+            "as newer Triton releases do, instead of ready=false."
+        ),
         path="frontends.grpc.model_ready_errors",
     ),
 )
@@ -244,7 +285,9 @@ def describe_server_options() -> str:
             sections += [f"  {field.name}", *describe_options(msgspec.structs.fields(field.type))]
         elif field.name not in SECTIONS:
             single.append(field)
-    return "\n".join(["Options of the server (keys of server.yaml):", *describe_options(single, "  "), *sections])
+    return "\n".join(
+        ["Options of the server (keys of server.yaml):", *describe_options(single, "  "), *sections]
+    )
 
 
 def allow_many_open_files() -> None:
@@ -280,7 +323,9 @@ class ServeCommand(Command):
         """Add every flag in Triton's groups, with its status."""
         parser.usage = "tritonpy serve [MODEL] [--config FILE] [--flag=value ...]"
         parser.add_argument("model", nargs="?", type=Path, help="a single model file to serve")
-        parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (server.yaml)")
+        parser.add_argument(
+            "--config", type=Path, metavar="FILE", help="configuration file (server.yaml)"
+        )
         groups: dict[str, argparse._ArgumentGroup] = {}
         for flag in FLAGS:
             if flag.group not in groups:
@@ -288,12 +333,20 @@ class ServeCommand(Command):
             help_text = f"{flag.help} [{flag.meaning()}]".replace("%", "%%")
             if flag.bare:
                 groups[flag.group].add_argument(
-                    f"--{flag.name}", dest=flag.name, action="append_const", const="true", help=help_text
+                    f"--{flag.name}",
+                    dest=flag.name,
+                    action="append_const",
+                    const="true",
+                    help=help_text,
                 )
             else:
                 metavar = _METAVARS.get(flag.parse, flag.metavar)
                 groups[flag.group].add_argument(
-                    f"--{flag.name}", dest=flag.name, action="append", metavar=metavar, help=help_text
+                    f"--{flag.name}",
+                    dest=flag.name,
+                    action="append",
+                    metavar=metavar,
+                    help=help_text,
                 )
 
     def run(self, arguments: argparse.Namespace) -> int:
@@ -301,7 +354,10 @@ class ServeCommand(Command):
 
         Raises StartupError if the server cannot start.
         """
-        given = read_flags(FLAGS, {name: texts for name, texts in vars(arguments).items() if isinstance(texts, list)})
+        given = read_flags(
+            FLAGS,
+            {name: texts for name, texts in vars(arguments).items() if isinstance(texts, list)},
+        )
         raw, origins, source = _read_file(arguments.config)
         allow_many_open_files()
         # Until the event loop handles signals, SIGTERM acts like Ctrl-C, so that temporary files
@@ -325,7 +381,9 @@ def _read_file(file: Path | None) -> tuple[object, Origins, str]:
     return anchor_paths(raw, file.parent), Origins(positions), str(file)
 
 
-def _configure_and_serve(arguments: argparse.Namespace, raw: object, given: GivenFlags, origins: Origins) -> int:
+def _configure_and_serve(
+    arguments: argparse.Namespace, raw: object, given: GivenFlags, origins: Origins
+) -> int:
     config = build_config(raw, given, origins)
     manager = make_plugin_manager(disable=config.plugins.disable)
     with ExitStack() as stack:
@@ -344,18 +402,35 @@ def build_config(raw: object, given: GivenFlags, origins: Origins) -> ServerConf
     control = merged.get("control") if isinstance(merged, dict) else None
     mode = control.get("mode") if isinstance(control, dict) else None
     if "load-model" in given.names() and mode != "explicit":
-        raise BadFlags(["Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well."])
+        raise BadFlags(
+            [
+                (
+                    "Error: Use of '--load-model' requires setting "
+                    "'--model-control-mode=explicit' as well."
+                )
+            ]
+        )
     if given.names() >= {"response-cache-byte-size", "cache-config"}:
-        text = "Error: Incompatible flags --response-cache-byte-size and --cache-config both provided. Please provide one or the other."
+        text = (
+            "Error: Incompatible flags --response-cache-byte-size and --cache-config both "
+            "provided. Please provide one or the other."
+        )
         raise BadFlags([text])
     return decode_server_config(merged)
 
 
-def bind_metrics_like_http(config: ServerConfig, given: GivenFlags, manager: PluginManager) -> ServerConfig:
+def bind_metrics_like_http(
+    config: ServerConfig, given: GivenFlags, manager: PluginManager
+) -> ServerConfig:
     """Bind metrics to --http-address unless they have their own address, as Triton does."""
     names, frontends = given.names(), config.enabled_frontends(manager.table("tritonpy_frontends"))
     metrics, http = frontends.get("metrics"), frontends.get("http", {})
-    if "http-address" not in names or "metrics-address" in names or metrics is None or "host" in metrics:
+    if (
+        "http-address" not in names
+        or "metrics-address" in names
+        or metrics is None
+        or "host" in metrics
+    ):
         return config
     if str(http.get("host", "")).startswith("unix:"):  # frontends cannot share a Unix socket
         return config
@@ -364,7 +439,11 @@ def bind_metrics_like_http(config: ServerConfig, given: GivenFlags, manager: Plu
 
 
 def _with_model(
-    config: ServerConfig, arguments: argparse.Namespace, given: GivenFlags, manager: PluginManager, stack: ExitStack
+    config: ServerConfig,
+    arguments: argparse.Namespace,
+    given: GivenFlags,
+    manager: PluginManager,
+    stack: ExitStack,
 ) -> ServerConfig:
     model: Path | None = arguments.model
     has_repository = given.names() & {"model-repository", "model-store"}
@@ -375,12 +454,15 @@ def _with_model(
         return msgspec.structs.replace(config, repositories=[RepositorySettings(str(folder))])
     if arguments.config is None and not has_repository and not Path("models").is_dir():
         raise StartupError(
-            "nothing to serve: the folder ./models does not exist. Use --model-repository DIR, a model file, or --config FILE"
+            "nothing to serve: the folder ./models does not exist. Use --model-repository DIR, "
+            "a model file, or --config FILE"
         )
     return config
 
 
-def _serve(config: ServerConfig, manager: PluginManager, given: GivenFlags, stack: ExitStack) -> int:
+def _serve(
+    config: ServerConfig, manager: PluginManager, given: GivenFlags, stack: ExitStack
+) -> int:
     configure_logging(config.logging)
     log_uncaught_exceptions()
     for warning in given.warnings:
@@ -388,7 +470,10 @@ def _serve(config: ServerConfig, manager: PluginManager, given: GivenFlags, stac
     for note in given.notes:
         LOG.info(note)
     if "strict-model-config" in given.names():
-        LOG.warning("'--strict-model-config' has been deprecated! Please use '--disable-auto-complete-config' instead.")
+        LOG.warning(
+            "'--strict-model-config' has been deprecated! Please use "
+            "'--disable-auto-complete-config' instead."
+        )
     # Imported here, so that help and errors do not load the engine.
     from tritonpy.server import build
 

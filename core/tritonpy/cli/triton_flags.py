@@ -54,7 +54,8 @@ def trace_setting(text: str) -> tuple[str, str, str]:
     mode, comma, key = head.partition(",")
     if comma and not mode:
         raise ValueError(
-            "No trace mode specified. --trace-config option format is <trace mode>,<setting>=<value> or "
+            "No trace mode specified. --trace-config option format is <trace "
+            "mode>,<setting>=<value> or "
             f"<setting>=<value>. Got {text}"
         )
     if not comma:
@@ -76,7 +77,8 @@ def resource(text: str) -> tuple[str, str, int]:
     name, *numbers = text.split(":")
     if len(numbers) not in {1, 2}:
         raise ValueError(
-            "--rate-limit-resource option format is '<resource_name>:<count>:<device>' or '<resource_name>:<count>'. "
+            "--rate-limit-resource option format is '<resource_name>:<count>:<device>' or "
+            "'<resource_name>:<count>'. "
             f"Got {text}"
         )
     count, *device = [integer(number) for number in numbers]
@@ -99,10 +101,13 @@ def host_setting(text: str) -> tuple[str, str, str]:
     policy, _, rest = text.partition(",")
     setting, _, value = rest.partition("=")
     if not (policy and setting and value):
-        raise ValueError(f"--host-policy option format is '<policy name>,<setting>=<value>'. Got {text}")
+        raise ValueError(
+            f"--host-policy option format is '<policy name>,<setting>=<value>'. Got {text}"
+        )
     if setting not in _HOST_SETTINGS:
         raise ValueError(
-            f"Unsupported host policy setting '{setting}' is specified, supported settings are 'numa-node', 'cpu-cores'"
+            f"Unsupported host policy setting '{setting}' is specified, supported settings are "
+            "'numa-node', 'cpu-cores'"
         )
     return policy, setting, value
 
@@ -130,9 +135,18 @@ def _no_effect(name: str, group: str, parse: Parse, text: str, note: str) -> Fla
 
 
 def _refused(
-    name: str, group: str, parse: Parse, text: str, note: str, *, default: str = "", repeated: bool = False
+    name: str,
+    group: str,
+    parse: Parse,
+    text: str,
+    note: str,
+    *,
+    default: str = "",
+    repeated: bool = False,
 ) -> Flag:
-    return Flag(name, group, parse, text, Status.REFUSED, note=note, default=default, repeated=repeated)
+    return Flag(
+        name, group, parse, text, Status.REFUSED, note=note, default=default, repeated=repeated
+    )
 
 
 _GPU_MEMORY = "frameworks manage GPU memory themselves"
@@ -145,13 +159,19 @@ _G = "Server"
 SERVER = (
     Flag("id", _G, plain, "Name of this server in the server metadata.", path="id"),
     Flag(
-        "exit-timeout-secs", _G, not_negative, "Seconds to wait for requests in flight on exit.", path="exit_timeout_s"
+        "exit-timeout-secs",
+        _G,
+        not_negative,
+        "Seconds to wait for requests in flight on exit.",
+        path="exit_timeout_s",
     ),
 )
 
 _G = "Logging"
 LOGGING = (
-    Flag("log-verbose", _G, integer_or_boolean, "Verbose level, 0 for none.", path="logging.verbose"),
+    Flag(
+        "log-verbose", _G, integer_or_boolean, "Verbose level, 0 for none.", path="logging.verbose"
+    ),
     Flag("log-info", _G, boolean, "Log info messages.", path="logging.info"),
     Flag("log-warning", _G, boolean, "Log warnings.", path="logging.warning"),
     Flag("log-error", _G, boolean, "Log errors.", path="logging.error"),
@@ -159,7 +179,10 @@ LOGGING = (
         "log-format",
         _G,
         choice("log-format", "default", "ISO8601", "json", fold=False),
-        "default (LMMDD hh:mm:ss.ssssss), ISO8601 (YYYY-MM-DDThh:mm:ssZ L), or json: one object per line.",
+        (
+            "default (LMMDD hh:mm:ss.ssssss), ISO8601 (YYYY-MM-DDThh:mm:ssZ L), or json: "
+            "one object per line."
+        ),
         path="logging.format",
     ),
     Flag("log-file", _G, plain, "Append log lines to this file.", path="logging.file"),
@@ -175,7 +198,14 @@ REPOSITORY = (
         path="repositories",
         repeated=True,
     ),
-    Flag("model-store", _G, repository, "Alias of --model-repository.", path="repositories", repeated=True),
+    Flag(
+        "model-store",
+        _G,
+        repository,
+        "Alias of --model-repository.",
+        path="repositories",
+        repeated=True,
+    ),
     Flag(
         "exit-on-error",
         _G,
@@ -191,20 +221,38 @@ REPOSITORY = (
         path="disable_auto_complete",
         bare=True,
     ),
-    Flag("strict-readiness", _G, boolean, "Report ready only if all models are ready.", path="strict_readiness"),
+    Flag(
+        "strict-readiness",
+        _G,
+        boolean,
+        "Report ready only if all models are ready.",
+        path="strict_readiness",
+    ),
     Flag(
         "model-control-mode",
         _G,
         choice("model-control-mode", "none", "poll", "explicit"),
-        "none: load all models at start. poll: load changes of the repositories. explicit: load on request.",
+        (
+            "none: load all models at start. poll: load changes of the repositories. explicit: "
+            "load on request."
+        ),
         path="control.mode",
     ),
-    Flag("repository-poll-secs", _G, integer, "Seconds between polls of the repositories.", path="control.interval_s"),
+    Flag(
+        "repository-poll-secs",
+        _G,
+        integer,
+        "Seconds between polls of the repositories.",
+        path="control.interval_s",
+    ),
     Flag(
         "load-model",
         _G,
         plain,
-        "Model to load at start in explicit mode. Repeat it per model, or use * alone for all models.",
+        (
+            "Model to load at start in explicit mode. Repeat it per model, "
+            "or use * alone for all models."
+        ),
         path="control.load",
         repeated=True,
     ),
@@ -222,12 +270,21 @@ REPOSITORY = (
         "Number of models that load at the same time.",
         path="control.threads",
     ),
-    Flag("model-load-retry-count", _G, not_negative, "Number of retries after a failed load.", path="control.retries"),
+    Flag(
+        "model-load-retry-count",
+        _G,
+        not_negative,
+        "Number of retries after a failed load.",
+        path="control.retries",
+    ),
     Flag(
         "model-namespacing",
         _G,
         boolean,
-        "Allow models of the same name in several repositories. An ensemble prefers models of its own repository.",
+        (
+            "Allow models of the same name in several repositories. An ensemble prefers models "
+            "of its own repository."
+        ),
         path="model_namespacing",
     ),
     _no_effect("enable-peer-access", _G, boolean, "Enable peer access between GPUs.", _GPU_MEMORY),
@@ -238,19 +295,35 @@ SAGEMAKER = (
     _refused("allow-sagemaker", _G, boolean, "Serve SageMaker.", _SAGEMAKER, default="false"),
     _refused("sagemaker-port", _G, integer, "Port for SageMaker.", _SAGEMAKER, default="8080"),
     _refused("sagemaker-safe-port-range", _G, plain, "Range of safe ports.", _SAGEMAKER),
-    _refused("sagemaker-thread-count", _G, integer, "Number of threads for SageMaker.", _SAGEMAKER, default="8"),
+    _refused(
+        "sagemaker-thread-count",
+        _G,
+        integer,
+        "Number of threads for SageMaker.",
+        _SAGEMAKER,
+        default="8",
+    ),
 )
 
 _G = "Vertex"
 VERTEX = (
     _refused("allow-vertex-ai", _G, boolean, "Serve Vertex AI.", _VERTEX, default="false"),
     _refused("vertex-ai-port", _G, integer, "Port for Vertex AI.", _VERTEX, default="8080"),
-    _refused("vertex-ai-thread-count", _G, integer, "Number of threads for Vertex AI.", _VERTEX, default="8"),
+    _refused(
+        "vertex-ai-thread-count",
+        _G,
+        integer,
+        "Number of threads for Vertex AI.",
+        _VERTEX,
+        default="8",
+    ),
     _refused("vertex-ai-default-model", _G, plain, "Model for prediction requests.", _VERTEX),
 )
 
 
-def _revise_metrics_settings(values: list[tuple[str, str, str]]) -> tuple[list[tuple[str, str, str]], list[str]]:
+def _revise_metrics_settings(
+    values: list[tuple[str, str, str]],
+) -> tuple[list[tuple[str, str, str]], list[str]]:
     """Read summary quantiles as leniently as Triton does."""
     revised: list[tuple[str, str, str]] = []
     warnings: list[str] = []
@@ -269,14 +342,27 @@ METRICS = (
     Flag("allow-metrics", _G, boolean, "Serve metrics.", path="frontends.metrics"),
     Flag("allow-gpu-metrics", _G, boolean, "Report GPU metrics.", path="frontends.metrics.gpu"),
     Flag("allow-cpu-metrics", _G, boolean, "Report CPU metrics.", path="frontends.metrics.cpu"),
-    Flag("metrics-address", _G, plain, "Address to bind to (default: --http-address).", path="frontends.metrics.host"),
+    Flag(
+        "metrics-address",
+        _G,
+        plain,
+        "Address to bind to (default: --http-address).",
+        path="frontends.metrics.host",
+    ),
     Flag("metrics-port", _G, integer, "Port (default 8002).", path="frontends.metrics.port"),
-    Flag("metrics-interval-ms", _G, integer, "Milliseconds between samples.", path="frontends.metrics.interval_ms"),
+    Flag(
+        "metrics-interval-ms",
+        _G,
+        integer,
+        "Milliseconds between samples.",
+        path="frontends.metrics.interval_ms",
+    ),
     Flag(
         "metrics-config",
         _G,
         setting("metrics-config"),
-        "Metrics setting: counter_latencies=false, histogram_latencies=true, summary_latencies=true, or "
+        "Metrics setting: counter_latencies=false, histogram_latencies=true, "
+        "summary_latencies=true, or "
         "summary_quantiles=<quantile>:<error>,... Repeat it per setting.",
         path="frontends.metrics",
         repeated=True,
@@ -297,8 +383,10 @@ TRACING = (
         "trace-config",
         _G,
         trace_setting,
-        "Trace setting: level=OFF|TIMESTAMPS|TENSORS, rate=<N>, count=<N>, mode=triton|opentelemetry, or a setting of a mode: "
-        "triton,file=<path>, triton,log-frequency=<N>, opentelemetry,url=<url>, opentelemetry,resource=<key>=<value>. "
+        "Trace setting: level=OFF|TIMESTAMPS|TENSORS, rate=<N>, count=<N>, "
+        "mode=triton|opentelemetry, or a setting of a mode: "
+        "triton,file=<path>, triton,log-frequency=<N>, opentelemetry,url=<url>, "
+        "opentelemetry,resource=<key>=<value>. "
         "Repeat it per setting.",
         path="trace.modes",
         repeated=True,
@@ -311,7 +399,13 @@ TRACING = (
 
 _G = "Backend"
 BACKEND = (
-    Flag("backend-directory", _G, plain, "Folder with Python-based backends.", path="backend_directory"),
+    Flag(
+        "backend-directory",
+        _G,
+        plain,
+        "Folder with Python-based backends.",
+        path="backend_directory",
+    ),
     Flag(
         "backend-config",
         _G,
@@ -333,7 +427,10 @@ CACHE = (
         "cache-config",
         _G,
         setting("cache-config", "cache", required=True),
-        "Option of the response cache, such as local,size=64MiB or redis,host=<name>. Repeat it per option.",
+        (
+            "Option of the response cache, such as local,size=64MiB or redis,host=<name>. "
+            "Repeat it per option."
+        ),
         path="cache",
         repeated=True,
         keyed=True,
@@ -348,14 +445,20 @@ LIMITER = (
         "rate-limit",
         _G,
         choice("rate-limit", "execution_count", "off"),
-        "off: every idle instance may execute. execution_count: instances with free resources execute, by priority and execution count.",
+        (
+            "off: every idle instance may execute. execution_count: instances with free "
+            "resources execute, by priority and execution count."
+        ),
         path="rate_limit.mode",
     ),
     Flag(
         "rate-limit-resource",
         _G,
         resource,
-        "Number of units of a resource, per device or on one device. Default: the largest demand of one instance. Repeat it per resource.",
+        (
+            "Number of units of a resource, per device or on one device. Default: "
+            "the largest demand of one instance. Repeat it per resource."
+        ),
         path="rate_limit.resources",
         repeated=True,
         keyed=True,
@@ -370,20 +473,28 @@ MEMORY = (
         "pinned-memory-pool-byte-size",
         _G,
         integer,
-        "Size of the pinned host memory for inputs and outputs of models on GPUs, allocated at its first use.",
+        (
+            "Size of the pinned host memory for inputs and outputs of models on GPUs, "
+            "allocated at its first use."
+        ),
         path="devices.pinned_memory_pool_byte_size",
     ),
     Flag(
         "cuda-memory-pool-byte-size",
         _G,
         device_setting(integer),
-        "Size of a GPU's memory pool for inputs and outputs of models (default 64 MiB). Repeat it per GPU.",
+        (
+            "Size of a GPU's memory pool for inputs and outputs of models (default 64 MiB). "
+            "Repeat it per GPU."
+        ),
         path="devices.cuda_memory_pool_byte_size",
         repeated=True,
         keyed=True,
         metavar="GPU:BYTES",
     ),
-    _no_effect("cuda-virtual-address-size", _G, plain, "Address space for implicit state.", _GPU_MEMORY),
+    _no_effect(
+        "cuda-virtual-address-size", _G, plain, "Address space for implicit state.", _GPU_MEMORY
+    ),
     Flag(
         "min-supported-compute-capability",
         _G,
@@ -402,7 +513,8 @@ MEMORY = (
         "host-policy",
         _G,
         host_setting,
-        "Setting of a host policy: numa-node=<id>, or cpu-cores=<first>-<last>,... Policies are cpu, gpu_<id>, model, and those "
+        "Setting of a host policy: numa-node=<id>, or cpu-cores=<first>-<last>,... "
+        "Policies are cpu, gpu_<id>, model, and those "
         "that instance groups name. Repeat it per setting.",
         path="host_policies",
         repeated=True,
@@ -413,7 +525,10 @@ MEMORY = (
         "model-load-gpu-limit",
         _G,
         device_setting(number),
-        "Maximum fraction (0 to 1) of a GPU's memory in use after loading a model; the load fails above it. Repeat it per GPU.",
+        (
+            "Maximum fraction (0 to 1) of a GPU's memory in use after loading a model; "
+            "the load fails above it. Repeat it per GPU."
+        ),
         path="devices.model_load_gpu_limit",
         repeated=True,
         keyed=True,
@@ -448,12 +563,25 @@ DEPRECATED = (
         "Deprecated form of --cache-config local,size=.",
         path="cache.local.size",
     ),
-    Flag("trace-file", _G, plain, "Deprecated form of --trace-config triton,file=.", path="trace.modes.triton.file"),
     Flag(
-        "trace-level", _G, trace_level, "Deprecated form of --trace-config level=.", path="trace.level", repeated=True
+        "trace-file",
+        _G,
+        plain,
+        "Deprecated form of --trace-config triton,file=.",
+        path="trace.modes.triton.file",
+    ),
+    Flag(
+        "trace-level",
+        _G,
+        trace_level,
+        "Deprecated form of --trace-config level=.",
+        path="trace.level",
+        repeated=True,
     ),
     Flag("trace-rate", _G, integer, "Deprecated form of --trace-config rate=.", path="trace.rate"),
-    Flag("trace-count", _G, integer, "Deprecated form of --trace-config count=.", path="trace.count"),
+    Flag(
+        "trace-count", _G, integer, "Deprecated form of --trace-config count=.", path="trace.count"
+    ),
     Flag(
         "trace-log-frequency",
         _G,

@@ -1,7 +1,7 @@
 """Model configurations and server.yaml: parsing, completion, normalization, validation and output.
 
-Start at `model_text` (config.pbtxt) and `server` (server.yaml). The modules import each other directly and
-`types`; plugins import the names below from here.
+Start at `model_text` (config.pbtxt) and `server` (server.yaml). The modules import each other
+directly and `types`; plugins import the names below from here.
 """
 
 from __future__ import annotations

@@ -25,7 +25,10 @@ class _Version:
 
 
 def fill_backend(
-    config: ModelConfig, model_name: str, files: Iterable[str], installed: Sequence[BackendFiles] = ()
+    config: ModelConfig,
+    model_name: str,
+    files: Iterable[str],
+    installed: Sequence[BackendFiles] = (),
 ) -> ModelConfig:
     """Return `config` with name, backend, platform and default file name filled in where possible.
 
@@ -62,7 +65,9 @@ def _first_version(files: Iterable[str]) -> _Version:
     )
 
 
-def _matching(config: ModelConfig, version: _Version, candidates: Sequence[ModelFormat]) -> ModelFormat | None:
+def _matching(
+    config: ModelConfig, version: _Version, candidates: Sequence[ModelFormat]
+) -> ModelFormat | None:
     platform, filename = config.platform, config.default_model_filename
     if platform:
         found = _first(form for form in candidates if form.platform == platform)
@@ -93,7 +98,8 @@ def _named_by_model(model_name: str) -> ModelFormat:
     _, dot, backend = model_name.partition(".")
     if not dot:
         raise InvalidArgument(
-            f"Invalid model name: Could not determine backend for model '{model_name}' with no backend in model "
+            f"Invalid model name: Could not determine backend for model '{model_name}' with no "
+            "backend in model "
             "configuration. Expected model name of the form 'model.<backend_name>'."
         )
     return ModelFormat(backend, "", f"model.{backend}")
@@ -119,13 +125,17 @@ def merge_auto_complete(config: ModelConfig, completed: ModelConfig) -> ModelCon
 
 
 def _merge_scheduling(merged: ModelConfig, completed: ModelConfig) -> None:
-    before, after = merged.WhichOneof("scheduling_choice"), completed.WhichOneof("scheduling_choice")
+    before, after = (
+        merged.WhichOneof("scheduling_choice"),
+        completed.WhichOneof("scheduling_choice"),
+    )
     if before is None:
         if after is not None:
             getattr(merged, after).CopyFrom(getattr(completed, after))
     elif before != after:
         raise Internal(
-            f"Cannot update scheduling choice from {_number(before)} to {_number(after)} when auto-completing."
+            f"Cannot update scheduling choice from {_number(before)} to {_number(after)} when "
+            "auto-completing."
         )
 
 

@@ -64,5 +64,9 @@ def _float(field: FieldDescriptor, value: float) -> float | int | str:
         # A 32-bit value prints as 0.3; the same value in 64 bits would print as
         # 0.30000001192092896.
         value = float(str(np.float32(value)))
-    whole = value.is_integer() and abs(value) < _EXACT and math.copysign(1, value) == (-1 if value < 0 else 1)
+    whole = (
+        value.is_integer()
+        and abs(value) < _EXACT
+        and math.copysign(1, value) == (-1 if value < 0 else 1)
+    )
     return int(value) if whole else value  # 1, not 1.0; -0.0 stays a float

@@ -59,13 +59,17 @@ _PACKAGES = {
 
 
 def package_of(backend: str) -> str | None:
-    """Return the distribution that contains a backend of this project, or None for another backend."""
+    """Return the distribution of a backend of this project, or None for another backend."""
     return _PACKAGES.get(backend)
 
 
 def platforms_of(backend: str) -> tuple[str, ...]:
     """Return the platforms that one of Triton's backends allows; empty if it allows any."""
-    return tuple(dict.fromkeys(form.platform for form in KNOWN_FORMATS if form.backend == backend and form.platform))
+    return tuple(
+        dict.fromkeys(
+            form.platform for form in KNOWN_FORMATS if form.backend == backend and form.platform
+        )
+    )
 
 
 def formats(installed: Sequence[BackendFiles]) -> list[ModelFormat]:
@@ -79,7 +83,9 @@ def formats(installed: Sequence[BackendFiles]) -> list[ModelFormat]:
             for filename in backend.default_filenames
             if (backend.name, filename) not in seen
         )
-        found.extend(ModelFormat(backend.name, other, "") for other in backend.platforms if other != platform)
+        found.extend(
+            ModelFormat(backend.name, other, "") for other in backend.platforms if other != platform
+        )
         if platform and not backend.default_filenames:
             found.append(ModelFormat(backend.name, platform, ""))
     return found

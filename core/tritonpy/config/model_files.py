@@ -55,10 +55,13 @@ def relative_parts(name: str, base: Collection[str] = ()) -> list[str]:
     try:
         sizes = [len(os.fsencode(part)) for part in parts]
     except UnicodeEncodeError as error:
-        raise InvalidArgument(f"{shortened(name)!r} is not text that a file name can have: {error.reason}") from error
+        raise InvalidArgument(
+            f"{shortened(name)!r} is not text that a file name can have: {error.reason}"
+        ) from error
     if max(sizes, default=0) > MAX_NAME_BYTES or sum(sizes) + len(sizes) > MAX_PATH_BYTES:
         raise InvalidArgument(
-            f"'{shortened(name)}' is too long: a path has at most {MAX_PATH_BYTES} bytes, and {MAX_NAME_BYTES} between two slashes"
+            f"'{shortened(name)}' is too long: a path has at most {MAX_PATH_BYTES} bytes, "
+            f"and {MAX_NAME_BYTES} between two slashes"
         )
     return parts
 
@@ -79,7 +82,10 @@ def file_name_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
         except InvalidArgument as error:
             yield ConfigProblem(path, error.message)
     if ".." in PurePosixPath(config.runtime).parts:
-        text = f"backend library name '{shortened(config.runtime)}' escapes backend directory '{config.backend}', for model '{config.name}', "
+        text = (
+            f"backend library name '{shortened(config.runtime)}' escapes backend directory "
+            f"'{config.backend}', for model '{config.name}', "
+        )
         yield ConfigProblem("runtime", f"{text}check model config runtime field")
 
 
@@ -111,15 +117,21 @@ def foreign_path_problems(
     """
     allowed = dict(_paths(own, path_parameters))
     for key, value in _paths(config, path_parameters):
-        if value != allowed.get(key) and not all(_is_inside(path, model_directory) for path in value.split(";")):
+        if value != allowed.get(key) and not all(
+            _is_inside(path, model_directory) for path in value.split(";")
+        ):
             yield ConfigProblem(key, f"'{shortened(value)}' {_FOREIGN}")
 
 
 def _paths(config: ModelConfig, path_parameters: Collection[str]) -> Iterator[tuple[str, str]]:
     def named(key: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        return ((entry(key, name), values[name]) for name in sorted(values) if name in path_parameters)
+        return (
+            (entry(key, name), values[name]) for name in sorted(values) if name in path_parameters
+        )
 
-    yield from named("parameters", {name: value.string_value for name, value in config.parameters.items()})
+    yield from named(
+        "parameters", {name: value.string_value for name, value in config.parameters.items()}
+    )
     for index, library in enumerate(config.model_operations.op_library_filename):
         yield f"model_operations.op_library_filename[{index}]", library
     accelerators = config.optimization.execution_accelerators

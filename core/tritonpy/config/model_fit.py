@@ -53,7 +53,9 @@ def trunk_counts(dims: Iterable[int]) -> list[int]:
 
 def needed_steps(steps: Sequence[ModelEnsembling.Step], outputs: Collection[str]) -> list[int]:
     """Return the indices of the steps that the tensors `outputs` depend on, ascending."""
-    producers = {tensor: index for index, step in enumerate(steps) for tensor in step.output_map.values()}
+    producers = {
+        tensor: index for index, step in enumerate(steps) for tensor in step.output_map.values()
+    }
     indices, pending = set[int](), list(outputs)
     while pending:
         index = producers.get(pending.pop())
@@ -111,7 +113,9 @@ def control_inputs(config: ModelConfig) -> list[tuple[str, int]]:
         kinds.CONTROL_SEQUENCE_START, kinds.CONTROL_SEQUENCE_END,
         kinds.CONTROL_SEQUENCE_READY, kinds.CONTROL_SEQUENCE_CORRID,
     )  # fmt: skip
-    found = [(control, tensor.name) for tensor in sequence.control_input for control in tensor.control]
+    found = [
+        (control, tensor.name) for tensor in sequence.control_input for control in tensor.control
+    ]
     found.sort(key=lambda each: order.index(each[0].kind))
     return [(name, _control_type(control)) for control, name in found]
 
@@ -137,34 +141,52 @@ def unable_to_load(config: ModelConfig, why: str) -> InvalidArgument:
     return InvalidArgument(f"unable to load model '{config.name}', {why}")
 
 
-def dims_misfit(config: ModelConfig, name: str, model: Sequence[int], configured: Sequence[int]) -> InvalidArgument:
+def dims_misfit(
+    config: ModelConfig, name: str, model: Sequence[int], configured: Sequence[int]
+) -> InvalidArgument:
     """Return the error for the tensor `name`, whose dimensions in the model differ.
 
     `configured` includes the batch dimension if the model has one.
     """
     shape = shape_text(configured)
     how = (
-        f"an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape {shape}"
+        (
+            "an initial batch dimension because max_batch_size > 0 followed by the explicit "
+            f"tensor shape, making complete shape {shape}"
+        )
         if config.max_batch_size > 0
         else f"shape {shape}"
     )
     return InvalidArgument(
-        f"model '{config.name}', tensor '{name}': the model expects {len(model)} dimensions (shape {shape_text(model)}) but the model "
-        f"configuration specifies {len(configured)} dimensions ({how}). {_dims_remedy(config, name, model, configured)}"
+        f"model '{config.name}', tensor '{name}': the model expects {len(model)} dimensions "
+        f"(shape {shape_text(model)}) but the model "
+        f"configuration specifies {len(configured)} dimensions ({how}). "
+        f"{_dims_remedy(config, name, model, configured)}"
     )
 
 
-def _dims_remedy(config: ModelConfig, name: str, model: Sequence[int], configured: Sequence[int]) -> str:
+def _dims_remedy(
+    config: ModelConfig, name: str, model: Sequence[int], configured: Sequence[int]
+) -> str:
     """Return which dimension differs, and the correct setting."""
     batched = config.max_batch_size > 0
     if len(model) != len(configured):
-        where = f"They have {len(model)} dimensions in the model and {len(configured)} in the configuration"
+        where = (
+            f"They have {len(model)} dimensions in the model and {len(configured)} in the "
+            "configuration"
+        )
     else:
-        place = next((i for i, (a, b) in enumerate(zip(model, configured, strict=True)) if a != b), 0)
-        where = f"Dimension {place + 1} is {model[place]} in the model and {configured[place]} in the configuration"
+        place = next(
+            (i for i, (a, b) in enumerate(zip(model, configured, strict=True)) if a != b), 0
+        )
+        where = (
+            f"Dimension {place + 1} is {model[place]} in the model and {configured[place]} in "
+            "the configuration"
+        )
     if batched and (not model or model[0] != -1):
         return (
-            f"{where}: the model has no variable batch dimension, so write max_batch_size: 0 and dims: {_dims(model)}"
+            f"{where}: the model has no variable batch dimension, so write max_batch_size: "
+            f"0 and dims: {_dims(model)}"
         )
     fields: list[ModelInput | ModelOutput] = [*config.input, *config.output]
     field = next((each for each in fields if each.name == name), None)

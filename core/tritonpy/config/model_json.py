@@ -26,12 +26,21 @@ from tritonpy.config.fields import (
     map_parts,
     oneof_conflict,
 )
-from tritonpy.config.problem import ConfigProblem, ParsedConfig, Positions, child, entry, unknown_name
+from tritonpy.config.problem import (
+    ConfigProblem,
+    ParsedConfig,
+    Positions,
+    child,
+    entry,
+    unknown_name,
+)
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})", re.ASCII)
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
-_WORD_BOOLS = dict.fromkeys(("true", "t", "yes", "y", "1"), True) | dict.fromkeys(("false", "f", "no", "n", "0"), False)
+_WORD_BOOLS = dict.fromkeys(("true", "t", "yes", "y", "1"), True) | dict.fromkeys(
+    ("false", "f", "no", "n", "0"), False
+)
 _WORD_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -42,7 +51,9 @@ _SPACE = re.compile(r"[ \t\n\r\v\f]*")
 _KEY = re.compile(r"(?!(?:true|false|null)(?![A-Za-z0-9_$]))[A-Za-z_$][A-Za-z0-9_$]*")
 _LITERAL = re.compile(r"(?:true|false|null)(?![A-Za-z0-9_$])")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?(?![A-Za-z0-9_$.+-])")
-_STRINGS = {quote: re.compile(rf"{quote}((?:[^{quote}\\]|\\.)*){quote}", re.DOTALL) for quote in "\"'"}
+_STRINGS = {
+    quote: re.compile(rf"{quote}((?:[^{quote}\\]|\\.)*){quote}", re.DOTALL) for quote in "\"'"
+}
 _ESCAPE = re.compile(r"\\(u[dD][89abAB]..\\u[dD][c-fC-F]..|u....|.)", re.DOTALL)
 _LITERALS = {"true": True, "false": False, "null": None}
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -227,9 +238,13 @@ def read_config_json(text: str | bytes) -> ParsedConfig:
         try:
             document = parse_lenient_json(text if isinstance(text, str) else text.decode())
         except ValueError:
-            return ParsedConfig(config, Positions(), [ConfigProblem("", error.msg, error.lineno, error.colno)])
+            return ParsedConfig(
+                config, Positions(), [ConfigProblem("", error.msg, error.lineno, error.colno)]
+            )
     except RecursionError:
-        return ParsedConfig(config, Positions(), [ConfigProblem("", "the JSON is nested too deeply")])
+        return ParsedConfig(
+            config, Positions(), [ConfigProblem("", "the JSON is nested too deeply")]
+        )
     except ValueError as error:
         # not UTF-8, a number with thousands of digits, or a constant such as NaN
         return ParsedConfig(config, Positions(), [ConfigProblem("", f"not JSON: {error}")])

@@ -26,14 +26,33 @@ from tritonpy.config.fields import (
     map_parts,
     oneof_conflict,
 )
-from tritonpy.config.problem import ConfigProblem, ParsedConfig, Position, Positions, child, entry, unknown_name
+from tritonpy.config.problem import (
+    ConfigProblem,
+    ParsedConfig,
+    Position,
+    Positions,
+    child,
+    entry,
+    unknown_name,
+)
 from tritonpy.config.text_tree import Field, MessageBlock, Scalar, TokenKind
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 _INTEGER = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0([0-7]+)|(0|[1-9][0-9]*))", re.ASCII)
-_FLOAT = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fF]?", re.ASCII)
+_FLOAT = re.compile(
+    r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fF]?", re.ASCII
+)
 _WORD_FLOAT = re.compile(r"[+-]?(?:inf|infinity|nan)f?", re.IGNORECASE | re.ASCII)
-_BOOLS = {"true": True, "True": True, "t": True, "1": True, "false": False, "False": False, "f": False, "0": False}
+_BOOLS = {
+    "true": True,
+    "True": True,
+    "t": True,
+    "1": True,
+    "false": False,
+    "False": False,
+    "f": False,
+    "0": False,
+}
 _ESCAPE = re.compile(
     rb"\\(?:[xX](?P<hex>[0-9a-fA-F]{1,2})|(?P<octal>[0-7]{1,3})|u(?P<short>[0-9a-fA-F]{4})|U(?P<long>[0-9a-fA-F]{8})"
     rb"|(?P<letter>[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*)|$)",
@@ -85,11 +104,15 @@ def _bool(scalar: Scalar) -> bool:
 def _enum(field: FieldDescriptor, scalar: Scalar) -> int:
     names = enum_numbers(field)
     if scalar.kind is TokenKind.STRING:
-        raise ValueError(f"expected one of {', '.join(names)} without quotes, got {_excerpt(scalar)}")
+        raise ValueError(
+            f"expected one of {', '.join(names)} without quotes, got {_excerpt(scalar)}"
+        )
     if scalar.kind is TokenKind.NUMBER:
         number = _integer(scalar)
         if number not in names.values():
-            raise ValueError(f"there is no value with number {number}; valid here: {', '.join(names)}")
+            raise ValueError(
+                f"there is no value with number {number}; valid here: {', '.join(names)}"
+            )
         return number
     if scalar.text not in names:
         raise ValueError(unknown_name("value", scalar.text, names))
@@ -103,7 +126,9 @@ def _string(scalar: Scalar) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise ValueError(f"the string is not UTF-8 after its escapes are decoded: {_excerpt(scalar)}") from None
+        raise ValueError(
+            f"the string is not UTF-8 after its escapes are decoded: {_excerpt(scalar)}"
+        ) from None
 
 
 def _unescaped(piece: bytes) -> bytes:
@@ -121,7 +146,9 @@ def _escaped_bytes(match: re.Match[bytes]) -> bytes:
             return chr(code).encode()
     letter = _LETTERS.get(match["letter"] or b"")
     if letter is None:
-        raise ValueError(f"{match[0].decode()} is not an escape sequence; write \\\\ for a backslash")
+        raise ValueError(
+            f"{match[0].decode()} is not an escape sequence; write \\\\ for a backslash"
+        )
     return letter
 
 
@@ -141,7 +168,9 @@ def read_config_text(text: str | bytes) -> ParsedConfig:
     except UnicodeDecodeError as error:
         before = error.object[: error.start].decode(errors="replace")
         place = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        return ParsedConfig(config, Positions(), [ConfigProblem("", "the text is not UTF-8", *place)])
+        return ParsedConfig(
+            config, Positions(), [ConfigProblem("", "the text is not UTF-8", *place)]
+        )
     found, problems = text_tree.parse(decoded)
     decoder = _Decoder(problems)
     decoder.message(config, found, "")
@@ -191,7 +220,9 @@ class _Decoder:
             self.positions[path] = field.position
             self.single(message, known, field.values[0], path)
 
-    def single(self, message: Message, known: FieldDescriptor, value: Scalar | MessageBlock, path: str) -> None:
+    def single(
+        self, message: Message, known: FieldDescriptor, value: Scalar | MessageBlock, path: str
+    ) -> None:
         if known.message_type is None:
             scalar = self.scalar(known, value, path)
             if scalar is not None:
@@ -204,7 +235,11 @@ class _Decoder:
     def repeated(self, message: Message, known: FieldDescriptor, field: Field, path: str) -> None:
         container = getattr(message, known.name)
         for value in field.values:
-            place = field.position if isinstance(value, MessageBlock) and not field.listed else value.position
+            place = (
+                field.position
+                if isinstance(value, MessageBlock) and not field.listed
+                else value.position
+            )
             if is_map(known):
                 self.map_entry(container, known, value, path, place)
                 continue
@@ -224,7 +259,12 @@ class _Decoder:
         return self.counts[path]
 
     def map_entry(
-        self, container: Any, known: FieldDescriptor, value: Scalar | MessageBlock, path: str, place: Position
+        self,
+        container: Any,
+        known: FieldDescriptor,
+        value: Scalar | MessageBlock,
+        path: str,
+        place: Position,
     ) -> None:
         block = self.block(known, value, path)
         if block is None:
@@ -244,7 +284,9 @@ class _Decoder:
         else:
             container[made.key] = made.value
 
-    def scalar(self, known: FieldDescriptor, value: Scalar | MessageBlock, path: str) -> ScalarValue | None:
+    def scalar(
+        self, known: FieldDescriptor, value: Scalar | MessageBlock, path: str
+    ) -> ScalarValue | None:
         if isinstance(value, MessageBlock):
             self.report(path, "expected a value, got a block in braces", value.position)
             return None
@@ -254,8 +296,12 @@ class _Decoder:
             self.report(path, str(error), value.position)
             return None
 
-    def block(self, known: FieldDescriptor, value: Scalar | MessageBlock, path: str) -> MessageBlock | None:
+    def block(
+        self, known: FieldDescriptor, value: Scalar | MessageBlock, path: str
+    ) -> MessageBlock | None:
         if isinstance(value, MessageBlock):
             return value
-        self.report(path, f"expected a block: {known.name} {{ … }}, got {value.text}", value.position)
+        self.report(
+            path, f"expected a block: {known.name} {{ … }}, got {value.text}", value.position
+        )
         return None

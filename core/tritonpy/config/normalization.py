@@ -49,7 +49,10 @@ class InstanceSpec:
 
 
 def normalize(
-    config: ModelConfig, gpus: Sequence[int] = (), default_instance_count: int = 1, uses_gpu: bool = False
+    config: ModelConfig,
+    gpus: Sequence[int] = (),
+    default_instance_count: int = 1,
+    uses_gpu: bool = False,
 ) -> ModelConfig:
     """Return `config` with its defaults set.
 
@@ -81,7 +84,9 @@ def _normalize_scheduling(config: ModelConfig) -> None:
             dynamic.preferred_batch_size.append(size)
     if config.HasField("sequence_batching"):
         sequence = config.sequence_batching
-        sequence.max_sequence_idle_microseconds = sequence.max_sequence_idle_microseconds or SEQUENCE_IDLE_US
+        sequence.max_sequence_idle_microseconds = (
+            sequence.max_sequence_idle_microseconds or SEQUENCE_IDLE_US
+        )
         if size > 0 and sequence.HasField("oldest") and not sequence.oldest.preferred_batch_size:
             sequence.oldest.preferred_batch_size.append(size)
 
@@ -92,7 +97,9 @@ def _normalize_pinned_memory(config: ModelConfig) -> None:
             getattr(config.optimization, name).enable = True
 
 
-def _normalize_group(group: ModelInstanceGroup, gpus: Sequence[int], default_count: int, uses_gpu: bool) -> None:
+def _normalize_group(
+    group: ModelInstanceGroup, gpus: Sequence[int], default_count: int, uses_gpu: bool
+) -> None:
     if group.kind == ModelInstanceGroup.KIND_AUTO:
         # A group that lists GPUs uses them, regardless of the backend's preference.
         uses_gpus = bool(gpus) and set(group.gpus) <= set(gpus) and (uses_gpu or bool(group.gpus))
@@ -116,4 +123,7 @@ def instance_specs(config: ModelConfig) -> list[InstanceSpec]:
 def _specs(group: ModelInstanceGroup, index: int, name: str) -> list[InstanceSpec]:
     kind = ModelInstanceGroup.Kind.Name(group.kind).removeprefix("KIND_")
     devices = group.gpus if group.kind == ModelInstanceGroup.KIND_GPU else (0,)
-    return [InstanceSpec(name, index, kind, device, tuple(group.profile), group.passive) for device in devices]
+    return [
+        InstanceSpec(name, index, kind, device, tuple(group.profile), group.passive)
+        for device in devices
+    ]

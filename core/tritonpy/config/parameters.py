@@ -55,9 +55,13 @@ def parameter_bytes(key: str, value: str, least: int = 0) -> int:
     try:
         size = parse_byte_size(value)
     except ValueError:
-        raise _no(key, value, "unsigned long long integral number", "bytes, such as 536870912 or 512MiB") from None
+        raise _no(
+            key, value, "unsigned long long integral number", "bytes, such as 536870912 or 512MiB"
+        ) from None
     if not least <= size < 1 << 64:
-        raise InvalidArgument(f"parameter '{key}' is {size}, it must be a number of bytes of at least {least}")
+        raise InvalidArgument(
+            f"parameter '{key}' is {size}, it must be a number of bytes of at least {least}"
+        )
     return size
 
 
@@ -67,7 +71,9 @@ def parameter_choice(key: str, value: str, choices: Iterable[str]) -> str:
     Raises InvalidArgument for anything else.
     """
     if value.lower() not in (known := tuple(choices)):
-        raise InvalidArgument(f"parameter '{key}' is '{value}', it must be one of {', '.join(known)}")
+        raise InvalidArgument(
+            f"parameter '{key}' is '{value}', it must be one of {', '.join(known)}"
+        )
     return value.lower()
 
 

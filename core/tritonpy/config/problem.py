@@ -26,7 +26,10 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> str:
     folded = {candidate.lower(): candidate for candidate in names}
     # an abbreviation such as FP32 for TYPE_FP32 is closer in meaning than in letters
     near = [candidate for candidate in names if candidate.lower().endswith(f"_{name.lower()}")]
-    near += [folded[found] for found in difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.7)]
+    near += [
+        folded[found]
+        for found in difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.7)
+    ]
     if near:
         return f"unknown {kind} '{name}'; did you mean '{near[0]}'?"
     if not names:
@@ -114,7 +117,9 @@ class InvalidConfig(InvalidArgument):
 
     def with_request_id(self, request_id: str) -> InvalidArgument:
         """Return an error with Triton's request prefix; it has the text, but no `problems`."""
-        return InvalidArgument(f"[request id: {request_id or '<id_unknown>'}] {self.message}", self.reason)
+        return InvalidArgument(
+            f"[request id: {request_id or '<id_unknown>'}] {self.message}", self.reason
+        )
 
 
 def refuse_problems(problems: Sequence[ConfigProblem], source: str) -> None:

@@ -50,7 +50,9 @@ _TOKEN = re.compile(
 )
 
 
-_KINDS = {kind.name: kind for kind in TokenKind}  # `TokenKind[name]` takes ten times as long as a lookup here
+_KINDS = {
+    kind.name: kind for kind in TokenKind
+}  # `TokenKind[name]` takes ten times as long as a lookup here
 
 
 def tokens(text: str) -> list[Token]:
@@ -160,7 +162,11 @@ class _Parser:
     def at_a_field(self) -> bool:
         """Return whether a field starts where a value should: the previous field is incomplete."""
         following = self.tokens[min(self.index + 1, len(self.tokens) - 1)]
-        return self.token.kind is TokenKind.WORD and following.kind is TokenKind.MARK and following.text in ":{<["
+        return (
+            self.token.kind is TokenKind.WORD
+            and following.kind is TokenKind.MARK
+            and following.text in ":{<["
+        )
 
     def closes_an_outer_block(self) -> bool:
         return self.token.kind is TokenKind.MARK and self.token.text in self.open
@@ -186,7 +192,9 @@ class _Parser:
         elif colon or self.token.text in CLOSER:
             values = [self.value(name)]
         else:
-            raise _SyntaxProblem(f"expected ':' or '{{' after '{name.text}', got {_excerpt(self.token)}", self.token)
+            raise _SyntaxProblem(
+                f"expected ':' or '{{' after '{name.text}', got {_excerpt(self.token)}", self.token
+            )
         self.take_mark(",;")
         return Field(name.text, name.position, colon, listed is not None, values)
 
@@ -220,8 +228,13 @@ class _Parser:
         token = self.token
         if opening := self.take_mark("{<"):
             return self.block(opening)
-        if token.kind not in {TokenKind.WORD, TokenKind.NUMBER, TokenKind.STRING} or self.at_a_field():
-            raise _SyntaxProblem(f"expected a value after '{before.text}', got {_excerpt(token)}", token)
+        if (
+            token.kind not in {TokenKind.WORD, TokenKind.NUMBER, TokenKind.STRING}
+            or self.at_a_field()
+        ):
+            raise _SyntaxProblem(
+                f"expected a value after '{before.text}', got {_excerpt(token)}", token
+            )
         pieces = [self.take().text]
         while token.kind is TokenKind.STRING and self.token.kind is TokenKind.STRING:
             pieces.append(self.take().text)

@@ -35,8 +35,12 @@ class ModelMetrics:
         """
         with self._registry.lock:
             if self._closed:
-                raise Internal(f"Could not create the metric family '{name}': its model was unloaded")
-            family = MetricFamily(self._registry, self._families, self._registry.own(name, description, kind))
+                raise Internal(
+                    f"Could not create the metric family '{name}': its model was unloaded"
+                )
+            family = MetricFamily(
+                self._registry, self._families, self._registry.own(name, description, kind)
+            )
             self._families.add(family)
             return family
 
@@ -51,14 +55,18 @@ class ModelMetrics:
 class MetricFamily:
     """One owner's handle of a metric family; dropping it drops the metrics created through it."""
 
-    def __init__(self, registry: CustomMetrics, siblings: set[MetricFamily], shared: SharedFamily) -> None:
+    def __init__(
+        self, registry: CustomMetrics, siblings: set[MetricFamily], shared: SharedFamily
+    ) -> None:
         self.kind = shared.kind
         self._registry = registry
         self._siblings = siblings
         self._shared = shared
         self._metrics: set[Metric] = set()
 
-    def metric(self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None) -> Metric:
+    def metric(
+        self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None
+    ) -> Metric:
         """Create the metric with these labels, or join an existing one.
 
         An existing metric keeps its buckets. `buckets` are the upper bounds of a histogram,

@@ -30,7 +30,15 @@ from tritonpy.repository.model_table import UNLOADED, ModelTable
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.shared_memory import Regions, hold_regions
 from tritonpy.tracing.tracing import Tracing
-from tritonpy.types import DATATYPE_OF_NUMBER, CudaRegion, InferRequest, InferResponse, RegionKind, Sink, SystemRegion
+from tritonpy.types import (
+    DATATYPE_OF_NUMBER,
+    CudaRegion,
+    InferRequest,
+    InferResponse,
+    RegionKind,
+    Sink,
+    SystemRegion,
+)
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
@@ -69,7 +77,9 @@ def model_metadata(config: ModelConfig, versions: Iterable[int]) -> ModelMetadat
 def _tensor(config: ModelConfig, tensor: ModelInput | ModelOutput) -> TensorMetadata:
     # Shape tensors have no batch dimension, but Triton's clients remove one from the metadata.
     batch = [-1] if config.max_batch_size > 0 else []
-    return TensorMetadata(tensor.name, DATATYPE_OF_NUMBER[tensor.data_type].name, [*batch, *tensor.dims])
+    return TensorMetadata(
+        tensor.name, DATATYPE_OF_NUMBER[tensor.data_type].name, [*batch, *tensor.dims]
+    )
 
 
 def infer_on_draining_member(request: InferRequest, table: ModelTable) -> bool:
@@ -149,7 +159,9 @@ class RepositoryControl(Protocol):
     ) -> None:
         """Load or reload a model."""
 
-    def unload(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
+    def unload(
+        self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()
+    ) -> None:
         """Unload all or some versions, and on request the models that only this model uses."""
 
     def index(self, ready: bool) -> list[ModelIndex]:
@@ -238,8 +250,14 @@ class LocalEngine(Engine):
         if request.parent.cancelled:
             request.cancel()
 
-    def infer_many(self, requests: Sequence[InferRequest], refused: Callable[[InferRequest, Exception], None]) -> None:
-        if self._shared or self.state is ServerState.INITIALIZING or not self._infer_coalesced(requests, refused):
+    def infer_many(
+        self, requests: Sequence[InferRequest], refused: Callable[[InferRequest, Exception], None]
+    ) -> None:
+        if (
+            self._shared
+            or self.state is ServerState.INITIALIZING
+            or not self._infer_coalesced(requests, refused)
+        ):
             super().infer_many(requests, refused)
 
     def _infer_coalesced(
@@ -286,7 +304,9 @@ class LocalEngine(Engine):
         """Return the client's error for `error`; an exiting server has an empty model table."""
         if self.state is not ServerState.EXITING or not isinstance(error, NotFound):
             return error
-        text = "Server is stopping, scheduler for model has stopped accepting new inference requests"
+        text = (
+            "Server is stopping, scheduler for model has stopped accepting new inference requests"
+        )
         return Unavailable(text).with_request_id(request.id)
 
     def server_metadata(self) -> ServerMetadata:
@@ -349,11 +369,16 @@ class LocalEngine(Engine):
             if version != -1:
                 models = [model for model in models if model.version == version]
                 if not models:
-                    raise InvalidArgument(f"requested model version is not available for model '{name}'")
+                    raise InvalidArgument(
+                        f"requested model version is not available for model '{name}'"
+                    )
         return [model.statistics() for model in models]
 
     def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
-        return {(model.context.qualified_name, str(model.version)): model.gauges() for model in self._table.all_ready()}
+        return {
+            (model.context.qualified_name, str(model.version)): model.gauges()
+            for model in self._table.all_ready()
+        }
 
     def custom_metrics(self) -> Sequence[FamilySnapshot]:
         return self._metrics.snapshot()
@@ -374,7 +399,9 @@ class LocalEngine(Engine):
         self._require_explicit()
         self._control.load(name, config, files, versions)
 
-    def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
+    def unload_model(
+        self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()
+    ) -> None:
         self._require_explicit()
         self._control.unload(name, unload_dependents, versions)
 
@@ -387,7 +414,9 @@ class LocalEngine(Engine):
     def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
         self._shared_memory.register_system(SystemRegion(name, key, offset, byte_size))
 
-    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
+    def register_cuda_region(
+        self, name: str, handle: bytes, device_id: int, byte_size: int
+    ) -> None:
         self._shared_memory.register_cuda(CudaRegion(name, device_id, byte_size), handle)
 
     def unregister_regions(self, kind: RegionKind, name: str = "") -> None:

@@ -29,11 +29,17 @@ class Operations:
 
     def _check(self, operation: Operation) -> None:
         if operation.path.split("/")[0] in RESERVED_PATHS:
-            raise PluginError(f"the operation '{operation.name}' has a reserved path: /v2/{operation.path}")
+            raise PluginError(
+                f"the operation '{operation.name}' has a reserved path: /v2/{operation.path}"
+            )
         for other, _ in self._handlers.values():
-            if other.name == operation.name or (other.method, other.path) == (operation.method, operation.path):
+            if other.name == operation.name or (other.method, other.path) == (
+                operation.method,
+                operation.path,
+            ):
                 raise PluginError(
-                    f"two operations have the same name or path: '{other.name}' ({other.method} /v2/{other.path}) "
+                    f"two operations have the same name or path: '{other.name}' ({other.method} "
+                    f"/v2/{other.path}) "
                     f"and '{operation.name}' ({operation.method} /v2/{operation.path})"
                 )
 

@@ -32,7 +32,9 @@ class RouterChain:
 
         Frontends keep these headers of a request.
         """
-        return frozenset[str]().union(*(part.headers() for part in self._parts if isinstance(part, Router)))
+        return frozenset[str]().union(
+            *(part.headers() for part in self._parts if isinstance(part, Router))
+        )
 
     def close(self) -> None:
         """Close routers and operation groups. No request is in flight any more."""
@@ -55,13 +57,17 @@ def make_router_chain(
     for name, raw in reversed(config.routers.items()):  # the first is the outermost
         kind: Any = plugins.get("tritonpy_routers", name, "router").load()
         context = RouterContext(metrics, logging.getLogger(f"tritonpy.{name}"))
-        router: Router = kind(decode_options(kind.Options, raw, f"routers.{name}"), outermost, context)
+        router: Router = kind(
+            decode_options(kind.Options, raw, f"routers.{name}"), outermost, context
+        )
         engine.offer(router.router_operations())
         parts.insert(0, router)
         outermost = router
     for name, raw in config.operations.items():
         kind = plugins.get("tritonpy_operations", name, "operation group").load()
-        group: OperationGroup = kind(decode_options(kind.Options, raw, f"operations.{name}"), outermost)
+        group: OperationGroup = kind(
+            decode_options(kind.Options, raw, f"operations.{name}"), outermost
+        )
         engine.offer(group.operations())
         parts.append(group)
     return RouterChain(outermost, parts)

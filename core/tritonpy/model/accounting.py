@@ -22,7 +22,9 @@ from tritonpy.types import Batch, InferRequest, InferResponse
 class Accounting:
     """Counts each request with its final response, and each execution with its first response."""
 
-    def __init__(self, context: ModelContext, latencies: LatencySettings, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self, context: ModelContext, latencies: LatencySettings, dispatcher: Dispatcher
+    ) -> None:
         self._name, self._version = context.name, context.version
         self.counters = Counters()
         self.response_statistics = PerResponseStatistics(context.config, latencies)
@@ -42,7 +44,9 @@ class Accounting:
 
     def statistics(self) -> ModelStatistics:
         """Return a consistent snapshot of all counters."""
-        return self.counters.snapshot(self._name, self._version, self.response_statistics.responses())
+        return self.counters.snapshot(
+            self._name, self._version, self.response_statistics.responses()
+        )
 
     def record_execution(self, batch: Batch, now_ns: int) -> None:
         """Count one execution."""
@@ -54,10 +58,18 @@ class Accounting:
 
     def set_identity(self, request: InferRequest, response: InferResponse) -> None:
         """Set model name, model version and request id in `response`."""
-        response.model_name, response.model_version, response.id = self._name, self._version, request.id
+        response.model_name, response.model_version, response.id = (
+            self._name,
+            self._version,
+            request.id,
+        )
 
     def record_responses(
-        self, requests: Sequence[InferRequest], responses: Sequence[InferResponse], response_ns: int, now_ns: int
+        self,
+        requests: Sequence[InferRequest],
+        responses: Sequence[InferResponse],
+        response_ns: int,
+        now_ns: int,
     ) -> tuple[list[RequestResponse], int]:
         """Return the (request, response) pairs to send, and how many of them are final.
 
@@ -77,7 +89,12 @@ class Accounting:
         None if the responses must be counted one by one, which costs several times as much.
         """
         batch = requests[0].batch if requests else None
-        if batch is None or requests is not batch.requests or batch.counted or self.response_counters:
+        if (
+            batch is None
+            or requests is not batch.requests
+            or batch.counted
+            or self.response_counters
+        ):
             return None
         rows = received_ns = queued_ns = 0
         for request, response in zip(requests, responses, strict=True):
@@ -90,7 +107,12 @@ class Accounting:
             queued_ns += request.queued_ns
         count = len(requests)
         return SucceededRequests(
-            batch, now_ns, count, rows, count * now_ns - received_ns, count * batch.start_ns - queued_ns
+            batch,
+            now_ns,
+            count,
+            rows,
+            count * now_ns - received_ns,
+            count * batch.start_ns - queued_ns,
         )
 
     def _record_whole_batch(self, batch: Batch, done: SucceededRequests) -> None:
@@ -101,9 +123,18 @@ class Accounting:
         self._dispatcher.release_all(batch)
 
     def _record_each(
-        self, requests: Sequence[InferRequest], responses: Sequence[InferResponse], response_ns: int, now_ns: int
+        self,
+        requests: Sequence[InferRequest],
+        responses: Sequence[InferResponse],
+        response_ns: int,
+        now_ns: int,
     ) -> tuple[list[RequestResponse], int]:
-        counters, pairs, last, done = self.counters, list[RequestResponse](), 0, SucceededRequests(None, now_ns)
+        counters, pairs, last, done = (
+            self.counters,
+            list[RequestResponse](),
+            0,
+            SucceededRequests(None, now_ns),
+        )
         for request, response in zip(requests, responses, strict=True):
             if request.finished:
                 counters.late_responses += 1
@@ -139,6 +170,10 @@ class Accounting:
         done.rows += request.batch_size
         done.total_ns += done.end_ns - request.received_ns
         if request.compute_times is not None:
-            self.counters.add_compute_times(request.compute_times, batch, request.batch_size, done.end_ns)
+            self.counters.add_compute_times(
+                request.compute_times, batch, request.batch_size, done.end_ns
+            )
         started = batch or request.compute_times
-        done.queue_ns += (started.start_ns if started is not None else done.end_ns) - request.queued_ns
+        done.queue_ns += (
+            started.start_ns if started is not None else done.end_ns
+        ) - request.queued_ns

@@ -58,7 +58,10 @@ class CacheKeyBuilder:
             if outputs == self._all_outputs:
                 outputs = None
         header = (
-            [(tensor.name, tensor.datatype, tensor.shape, tensor.data.nbytes) for tensor in tensors],
+            [
+                (tensor.name, tensor.datatype, tensor.shape, tensor.data.nbytes)
+                for tensor in tensors
+            ],
             outputs,
             sorted(request.parameters.items()),
         )

@@ -24,8 +24,13 @@ def to_tensors(response: InferResponse) -> Sequence[Tensor] | None:
 
 
 def from_tensors(stored: Sequence[Tensor]) -> InferResponse:
-    """Return the response stored as `stored`. Raises `msgspec.DecodeError` for invalid parameters."""
+    """Return the response stored as `stored`.
+
+    Raises `msgspec.DecodeError` for invalid parameters.
+    """
     if not stored or stored[-1].name != _PARAMETERS:
         return InferResponse(stored)
-    parameters = msgspec.json.decode(stored[-1].data.tobytes(), type=dict[str, str | int | bool | float])
+    parameters = msgspec.json.decode(
+        stored[-1].data.tobytes(), type=dict[str, str | int | bool | float]
+    )
     return InferResponse(stored[:-1], parameters=parameters)

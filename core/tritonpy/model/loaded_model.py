@@ -110,12 +110,16 @@ class LoadedModel:
         # The members of an ensemble, by the name and version that its steps call.
         self.members: Mapping[tuple[str, int], LoadedModel] = {}
         self._request_parameters: frozenset[str] | None = None
-        self._postprocessor = ResponsePostprocessor(check.outputs, labels, config.max_batch_size > 0)
+        self._postprocessor = ResponsePostprocessor(
+            check.outputs, labels, config.max_batch_size > 0
+        )
         self._cache: ModelResponseCache | None = None
         self._deadlines = Deadlines(timer)
         self._takes_coalesced = False
         self._observers = observers
-        self._delivery = OrderedDelivery() if config.dynamic_batching.preserve_ordering else ImmediateDelivery()
+        self._delivery = (
+            OrderedDelivery() if config.dynamic_batching.preserve_ordering else ImmediateDelivery()
+        )
         self._lock = self.dispatcher.lock
         self._deferred_responses: list[RequestResponse] = []
         self._in_flight = 0
@@ -136,7 +140,9 @@ class LoadedModel:
         """Set the scheduler; called once, before the first request."""
         self._scheduler = scheduler
         self._uses_instances = scheduler.uses_instances
-        self._takes_coalesced = scheduler.uses_instances and self._cache is None and not self.decoupled
+        self._takes_coalesced = (
+            scheduler.uses_instances and self._cache is None and not self.decoupled
+        )
         self.dispatcher.attach(scheduler)
 
     @property
@@ -228,7 +234,9 @@ class LoadedModel:
     def check_decoupled(self, request: InferRequest) -> None:
         """Raise `DecoupledRefused` if the model is decoupled and the caller takes one response."""
         if self.decoupled and not request.accepts_decoupled:
-            raise DecoupledRefused(f"model '{self.name}' is decoupled, but the caller accepts only one response")
+            raise DecoupledRefused(
+                f"model '{self.name}' is decoupled, but the caller accepts only one response"
+            )
 
     def infer(self, request: InferRequest) -> None:
         """Accept `request`.
@@ -274,11 +282,11 @@ class LoadedModel:
     def infer_coalesced(
         self, requests: Sequence[InferRequest], refused: Callable[[InferRequest, Exception], None]
     ) -> bool:
-        """Accept requests that differ only in the values of their inputs, with one check and one lock acquisition.
+        """Accept requests that differ only in input values, with one check and one lock.
 
-        Equivalent to `infer` for each of them, from any thread. `refused` is called without any lock
-        for each one that is rejected. Returns False if the requests must be checked one by one.
-        Raises `ModelClosed` if the version takes no requests. In both cases none was accepted.
+        Equivalent to `infer` for each of them, from any thread. `refused` is called without any
+        lock for each one that is rejected. Returns False if the requests must be checked one by
+        one. Raises `ModelClosed` if the version takes no requests. In both cases none was accepted.
         """
         if not self._takes_coalesced or not self._check.check_coalesced(requests):
             return False
@@ -294,8 +302,10 @@ class LoadedModel:
                 self._deadlines.watch(request)
         return True
 
-    def _accept_coalesced(self, requests: Sequence[InferRequest]) -> list[tuple[InferRequest, Exception]]:
-        """Accept and schedule requests under the lock; return the rejected ones with their errors."""
+    def _accept_coalesced(
+        self, requests: Sequence[InferRequest]
+    ) -> list[tuple[InferRequest, Exception]]:
+        """Schedule requests under the lock; return the rejected ones with their errors."""
         now = now_ns()
         for request in requests:
             request.queued_ns = now
@@ -401,7 +411,8 @@ class LoadedModel:
             if request.trace is not None:
                 request.trace.responded(request, response, now)
             if response.final:
-                # Break the reference cycle, so that the buffers are freed without a garbage collection.
+                # Break the reference cycle, so that the buffers are freed without a garbage
+                # collection.
                 request.batch = None
         if self._lock._is_owned():  # type: ignore[attr-defined]
             # The scheduler responded from inside one of its methods.
@@ -476,7 +487,9 @@ class LoadedModel:
 
     def _fail(self, batches: Sequence[Batch], error: BaseException) -> None:
         if not isinstance(error, TritonError):
-            log.error("model %s version %d failed to execute", self.name, self.version, exc_info=error)
+            log.error(
+                "model %s version %d failed to execute", self.name, self.version, exc_info=error
+            )
         failure = backend_error(error)
         for batch in batches:
             for request in batch.requests:

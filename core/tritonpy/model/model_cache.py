@@ -59,7 +59,12 @@ class ModelResponseCache:
     """
 
     def __init__(
-        self, cache: ResponseCache, keys: CacheKeyBuilder, model: CachedModel, lock: threading.RLock, counters: Counters
+        self,
+        cache: ResponseCache,
+        keys: CacheKeyBuilder,
+        model: CachedModel,
+        lock: threading.RLock,
+        counters: Counters,
     ) -> None:
         """`lock` is the model's lock, which protects `counters`."""
         self._cache = cache
@@ -97,7 +102,8 @@ class ModelResponseCache:
     def _look_up(self, request: InferRequest) -> _LookupResult:
         inputs = request.inputs
         if request.regions is not None:
-            # The client may write to its shared memory meanwhile: look up and execute the same copy.
+            # The client may write to its shared memory meanwhile: look up and execute the same
+            # copy.
             inputs = {name: _copied(tensor) for name, tensor in inputs.items()}
         try:
             key = self._keys.key(request, inputs)
@@ -105,7 +111,9 @@ class ModelResponseCache:
             return NO_RESULT
         return _LookupResult(key, inputs, self._cache.lookup(key))
 
-    def _finish_lookup(self, request: InferRequest, lookup: CacheLookup, result: _LookupResult) -> None:
+    def _finish_lookup(
+        self, request: InferRequest, lookup: CacheLookup, result: _LookupResult
+    ) -> None:
         lookup.lookup_ns = now_ns() - lookup.start_ns
         lookup.key = result.key
         try:
@@ -122,7 +130,9 @@ class ModelResponseCache:
         except TritonError as error:
             self._reject(request, error)
         except Exception as error:
-            self._reject(request, internal_error(log, f"the scheduler of model {request.model_name}", error))
+            self._reject(
+                request, internal_error(log, f"the scheduler of model {request.model_name}", error)
+            )
         finally:
             with self._lookups_done:
                 self._pending_lookups -= 1
@@ -138,7 +148,13 @@ class ModelResponseCache:
         """
         for request, response in zip(requests, responses, strict=True):
             lookup = request.cache
-            if lookup is None or lookup.key is None or lookup.hit or response.error is not None or not response.final:
+            if (
+                lookup is None
+                or lookup.key is None
+                or lookup.hit
+                or response.error is not None
+                or not response.final
+            ):
                 continue
             key, lookup.key = lookup.key, None
             outputs = to_tensors(response)
@@ -155,7 +171,9 @@ class ModelResponseCache:
         with self._lock:
             self._counters.cache_inserted(insertion_ns)
 
-    def responded(self, request: InferRequest, response: InferResponse, _response_ns: int, now_ns: int) -> None:
+    def responded(
+        self, request: InferRequest, response: InferResponse, _response_ns: int, now_ns: int
+    ) -> None:
         """Count a hit or a miss with its response, under the model's lock (`AnswerCounter`)."""
         lookup = request.cache
         if lookup is None or response.error is not None:
@@ -184,7 +202,9 @@ class _DeferredLookup:
     Either that thread or the deadline continues the request, whichever is first.
     """
 
-    def __init__(self, request: InferRequest, continue_request: Callable[[_LookupResult], None]) -> None:
+    def __init__(
+        self, request: InferRequest, continue_request: Callable[[_LookupResult], None]
+    ) -> None:
         self._request: InferRequest | None = request
         self._continuations = [continue_request]
 

@@ -22,7 +22,9 @@ def notify_policies(policies: Sequence[BatchPolicy], batch: Batch, now_ns: int) 
             log.exception("batch policy %s failed to learn", type(policy).__name__)
 
 
-def notify_observers(observers: Sequence[Observer], pairs: Sequence[RequestResponse], now_ns: int) -> None:
+def notify_observers(
+    observers: Sequence[Observer], pairs: Sequence[RequestResponse], now_ns: int
+) -> None:
     """Report each (request, response) pair to `observers`."""
     for observer in observers:
         for request, response in pairs:

@@ -36,8 +36,10 @@ _MOST_SIGNATURES = 64
 MAX_INLINE_STRING_BYTES = 64 * 1024
 
 _BATCH_NOTE = (
-    "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be prepended to each "
-    "input shape. If you want to specify the full shape including the batch dim in your input dims config, try setting "
+    "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to "
+    "be prepended to each "
+    "input shape. If you want to specify the full shape including the batch dim in your input "
+    "dims config, try setting "
     "max_batch_size to zero. See the model configuration docs for more info on max_batch_size."
 )
 
@@ -57,16 +59,23 @@ class InputRule:
         self.optional = config.optional
         self.batched = batched and not config.is_shape_tensor
         # Triton's error text shows a batch dimension for shape tensors, too.
-        self._expected, self._note = ((WILDCARD, *self.dims), _BATCH_NOTE) if batched else (self.dims, "")
+        self._expected, self._note = (
+            ((WILDCARD, *self.dims), _BATCH_NOTE) if batched else (self.dims, "")
+        )
         self.skip = 1 if self.batched else 0
         # Only the backend knows the size of other formats.
         self.sized = not config.is_non_linear_format_io
         self.itemsize = kind.itemsize
-        # Size of one row if every dimension is fixed. -1 never matches and leads to the slower `fits`.
-        self.row_bytes = -1 if WILDCARD in self.dims or not kind.itemsize else prod(self.dims) * kind.itemsize
+        # Size of one row if every dimension is fixed. -1 never matches and leads to the slower
+        # `fits`.
+        self.row_bytes = (
+            -1 if WILDCARD in self.dims or not kind.itemsize else prod(self.dims) * kind.itemsize
+        )
         self._dtype = kind.dtype
         self._rank = len(self.dims) + self.skip
-        self._fixed = [(index, dim) for index, dim in enumerate(self.dims, start=self.skip) if dim != WILDCARD]
+        self._fixed = [
+            (index, dim) for index, dim in enumerate(self.dims, start=self.skip) if dim != WILDCARD
+        ]
 
     def fits(self, tensor: Tensor) -> bool:
         """Return whether `tensor` has the datatype, shape and size of this input.
@@ -79,21 +88,27 @@ class InputRule:
         for index, dim in self._fixed:
             if shape[index] != dim:
                 return False
-        # An array of the right dtype and shape has the right size. Skipping the computation saves 2 us.
+        # An array of the right dtype and shape has the right size. Skipping the computation saves 2
+        # us.
         if type(data) is np.ndarray and data.dtype == self._dtype and data.shape == shape:
             return True
         return self._size_error(tensor) is None
 
     def needs_deferred_check(self, tensor: Tensor) -> bool:
         """Return whether `tensor` is a BYTES tensor too large to be checked on the event loop."""
-        return self.datatype == "BYTES" and tensor.device == CPU and tensor.data.nbytes > MAX_INLINE_STRING_BYTES
+        return (
+            self.datatype == "BYTES"
+            and tensor.device == CPU
+            and tensor.data.nbytes > MAX_INLINE_STRING_BYTES
+        )
 
     def find_error(self, tensor: Tensor) -> InputError | None:
         """Return what is wrong with `tensor` in Triton's words, or None."""
         name, model = self.name, self.model_name
         if tensor.datatype != self.datatype:
             return InputError(
-                f"inference input '{name}' data-type is '{tensor.datatype}', but model '{model}' expects "
+                f"inference input '{name}' data-type is '{tensor.datatype}', "
+                f"but model '{model}' expects "
                 f"'{self.datatype}'"
             )
         return self._shape_error(tensor) or self._size_error(tensor)
@@ -104,7 +119,8 @@ class InputRule:
         for size, dim in zip(sizes, self.dims, strict=False) if fits else ():
             if size == WILDCARD:
                 return InputError(
-                    f"All input dimensions should be specified for input '{self.name}' for model '{self.model_name}', "
+                    f"All input dimensions should be specified for input '{self.name}' for model "
+                    f"'{self.model_name}', "
                     f"got {dims_text(tensor.shape)}"
                 )
             if dim not in (size, WILDCARD):
@@ -113,7 +129,8 @@ class InputRule:
         if fits:
             return None
         return InputError(
-            f"unexpected shape for input '{self.name}' for model '{self.model_name}'. Expected {dims_text(self._expected)}, got "
+            f"unexpected shape for input '{self.name}' for model '{self.model_name}'. "
+            f"Expected {dims_text(self._expected)}, got "
             f"{dims_text(tensor.shape)}. {self._note}"
         )
 
@@ -123,11 +140,15 @@ class InputRule:
             return None
         if min(shape) < 0:
             where = dims_text(shape) if self.itemsize else f"in shape {dims_text(shape)}"
-            return InputError(f"tensor '{name}' contains an invalid dimension {where}", with_id=False)
+            return InputError(
+                f"tensor '{name}' contains an invalid dimension {where}", with_id=False
+            )
         expected = prod(shape) * (self.itemsize or 1)
         if expected > MAX_SIZE:
             quantity = "byte size" if self.itemsize else "element count"
-            return InputError(f"{quantity} for tensor '{name}' exceeds maximum size of {MAX_SIZE}", with_id=False)
+            return InputError(
+                f"{quantity} for tensor '{name}' exceeds maximum size of {MAX_SIZE}", with_id=False
+            )
         if not self.itemsize:
             is_valid = self.needs_deferred_check(tensor) or has_matching_strings(tensor)
             return None if is_valid else find_string_error(tensor, self.model_name)
@@ -136,7 +157,8 @@ class InputRule:
     def size_mismatch(self, expected: int, found: int) -> InputError:
         """Return the error for `found` bytes where `expected` bytes are needed."""
         return InputError(
-            f"input byte size mismatch for input '{self.name}' for model '{self.model_name}'. Expected {expected}, got "
+            f"input byte size mismatch for input '{self.name}' for model '{self.model_name}'. "
+            f"Expected {expected}, got "
             f"{found}"
         )
 
@@ -164,7 +186,8 @@ class SequenceIdRule:
         found = "BYTES" if sequence is not None and isinstance(sequence.id, str) else "UINT64"
         if (found == "BYTES") != (self._datatype == "BYTES"):
             raise InvalidArgument(
-                f"sequence batching control '{self._control}' data-type is '{found}', but model '{self._model_name}' "
+                f"sequence batching control '{self._control}' data-type is '{found}', "
+                f"but model '{self._model_name}' "
                 f"expects '{self._datatype}'"
             ).with_request_id(request.id)
 
@@ -255,7 +278,11 @@ class RequestCheck:
         except InvalidArgument:  # the text may contain the id of the request
             return False
         for request in requests:
-            request.batch_size, request.priority, request.outputs = first.batch_size, first.priority, first.outputs
+            request.batch_size, request.priority, request.outputs = (
+                first.batch_size,
+                first.priority,
+                first.outputs,
+            )
         return True
 
     def _check_first(self, request: InferRequest) -> None:
@@ -290,7 +317,10 @@ class RequestCheck:
                 # An invalid request must not start a sequence or leave a gap in one.
                 self.check_strings(request)
             if self._inputs:
-                request.inputs = {tensor.name: tensor for tensor in self._inputs.apply(list(request.inputs.values()))}
+                request.inputs = {
+                    tensor.name: tensor
+                    for tensor in self._inputs.apply(list(request.inputs.values()))
+                }
 
     def _check_outputs(self, request: InferRequest) -> None:
         known = self._output_names
@@ -299,7 +329,9 @@ class RequestCheck:
             return
         for name in request.outputs:
             if name not in known:
-                raise InvalidArgument(f"unexpected inference output '{name}' for model '{self.name}'")
+                raise InvalidArgument(
+                    f"unexpected inference output '{name}' for model '{self.name}'"
+                )
 
     def check_strings(self, request: InferRequest) -> None:
         """Check the BYTES inputs that `check` left unchecked.
@@ -333,19 +365,30 @@ class RequestCheck:
         inputs, rules = request.inputs, self._rules
         missing = [name for name in self._required if name not in inputs]
         unexpected = [name for name in inputs if name not in rules]
-        if len(inputs) > len(rules) or len(inputs) < len(self._required) or (missing and not unexpected):
+        if (
+            len(inputs) > len(rules)
+            or len(inputs) < len(self._required)
+            or (missing and not unexpected)
+        ):
             raise _client_error(InputError(self._wrong_count(inputs, missing)), request)
         if unexpected:
-            raise InvalidArgument(f"unexpected inference input '{unexpected[0]}' for model '{self.name}'")
+            raise InvalidArgument(
+                f"unexpected inference input '{unexpected[0]}' for model '{self.name}'"
+            )
 
     def _wrong_count(self, inputs: Mapping[str, Tensor], missing: list[str]) -> str:
         total, required = len(self._rules), len(self._required)
-        expected = f"{total} inputs" if total == required else f"number of inputs between {required} and {total}"
+        expected = (
+            f"{total} inputs"
+            if total == required
+            else f"number of inputs between {required} and {total}"
+        )
         found = f"[{_quoted(inputs)}]"
         # Triton's text lacks the opening bracket of an empty list.
         lacking = f"[{_quoted(missing)}]" if missing else "]"
         return (
-            f"expected {expected} but got {len(inputs)} inputs for model '{self.name}'. Got input(s) {found}, but missing "
+            f"expected {expected} but got {len(inputs)} inputs for model '{self.name}'. "
+            f"Got input(s) {found}, but missing "
             f"required input(s) {lacking}. Please provide all required input(s)."
         )
 
@@ -356,7 +399,10 @@ class RequestCheck:
             if not self._rules[name].batched:
                 continue
             if not tensor.shape:
-                text = f"input '{name}' has no shape but model requires batch dimension for '{self.name}'"
+                text = (
+                    f"input '{name}' has no shape but model requires batch dimension for "
+                    f"'{self.name}'"
+                )
                 raise _client_error(InputError(text), request)
             if batch_size is None:
                 batch_size = tensor.shape[0]
@@ -402,7 +448,10 @@ def _quoted(names: Mapping[str, Tensor] | list[str]) -> str:
 def _priorities(config: ModelConfig) -> tuple[int, int]:
     """Return the number of priority levels and the default level."""
     if config.HasField("dynamic_batching"):
-        return config.dynamic_batching.priority_levels, config.dynamic_batching.default_priority_level
+        return (
+            config.dynamic_batching.priority_levels,
+            config.dynamic_batching.default_priority_level,
+        )
     if config.HasField("ensemble_scheduling"):
         return _ANY_PRIORITY, 0
     return 0, 0

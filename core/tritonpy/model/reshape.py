@@ -33,7 +33,11 @@ class Reshape:
         """Return the mapping from the shapes that clients send to those of the model."""
         return cls(
             {
-                tensor.name: (tuple(tensor.dims), tuple(tensor.reshape.shape), _batch_dimensions(config, tensor))
+                tensor.name: (
+                    tuple(tensor.dims),
+                    tuple(tensor.reshape.shape),
+                    _batch_dimensions(config, tensor),
+                )
                 for tensor in config.input
                 if tensor.HasField("reshape")
             }
@@ -44,7 +48,11 @@ class Reshape:
         """Return the mapping from the shapes of the model to those that clients get."""
         return cls(
             {
-                tensor.name: (tuple(tensor.reshape.shape), tuple(tensor.dims), _batch_dimensions(config, tensor))
+                tensor.name: (
+                    tuple(tensor.reshape.shape),
+                    tuple(tensor.dims),
+                    _batch_dimensions(config, tensor),
+                )
                 for tensor in config.output
                 if tensor.HasField("reshape")
             }
@@ -59,7 +67,9 @@ class Reshape:
 
         Raises `Internal` for a tensor whose shape does not match the configuration.
         """
-        return [self._mapped(tensor) if tensor.name in self._table else tensor for tensor in tensors]
+        return [
+            self._mapped(tensor) if tensor.name in self._table else tensor for tensor in tensors
+        ]
 
     def _mapped(self, tensor: Tensor) -> Tensor:
         before, after, skip = self._table[tensor.name]
@@ -74,7 +84,8 @@ class Reshape:
         except ValueError as error:
             expected = dims_text((WILDCARD,) * skip + before)
             raise Internal(
-                f"tensor '{tensor.name}' has shape {dims_text(shape)}, the configuration's reshape expects {expected}"
+                f"tensor '{tensor.name}' has shape {dims_text(shape)}, the configuration's "
+                f"reshape expects {expected}"
             ) from error
         return Tensor(tensor.name, tensor.datatype, mapped, data, tensor.device, tensor._offsets)
 

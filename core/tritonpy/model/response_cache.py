@@ -1,4 +1,7 @@
-"""The server's response cache. It protects requests from failures and delays of the cache plugin."""
+"""The server's response cache.
+
+It protects requests from failures and delays of the cache plugin.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,9 @@ class CacheThreads:
                     return False
                 while len(self._threads) < self._count:
                     name = f"response cache {len(self._threads)}"
-                    self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
+                    self._threads.append(
+                        threading.Thread(target=self._work, name=name, daemon=True)
+                    )
                     self._threads[-1].start()
         self._tasks.put(task)
         return True
@@ -148,7 +153,9 @@ class ResponseCache:
         else:
             self._succeeded()
 
-    def insert_later(self, key: bytes, outputs: Sequence[Tensor], done: Callable[[int], None]) -> None:
+    def insert_later(
+        self, key: bytes, outputs: Sequence[Tensor], done: Callable[[int], None]
+    ) -> None:
         """Store a copy of `outputs` on another thread, and call `done` with its duration in ns.
 
         Does nothing if too many bytes are already queued.
@@ -178,7 +185,9 @@ class ResponseCache:
 
         def on_deadline() -> None:
             if late():
-                self._failed("lookup", TimeoutError(f"no response after {self._cache.deadline_ms:g} ms"))
+                self._failed(
+                    "lookup", TimeoutError(f"no response after {self._cache.deadline_ms:g} ms")
+                )
 
         if self.blocking:
             self._timer.at(now_ns() + int(self._cache.deadline_ms * 1e6), on_deadline)
@@ -221,5 +230,10 @@ class ResponseCache:
             self._logged_ns, suppressed, self._suppressed = now, self._suppressed, 0
         note = f" ({suppressed} similar lines suppressed)" if suppressed else ""
         log.error(
-            "the response cache '%s' failed, %s: %s: %s%s", self._name, operation, type(error).__name__, error, note
+            "the response cache '%s' failed, %s: %s: %s%s",
+            self._name,
+            operation,
+            type(error).__name__,
+            error,
+            note,
         )

@@ -27,7 +27,9 @@ def classify(tensor: Tensor, count: int, labels: Sequence[str], batched: bool) -
     elements per row.
     """
     if tensor.datatype not in _TYPES:
-        raise InvalidArgument(f"class result not available for output due to unsupported type '{tensor.datatype}'")
+        raise InvalidArgument(
+            f"class result not available for output due to unsupported type '{tensor.datatype}'"
+        )
     data: npt.NDArray[Any] = tensor.numpy()
     rows = data.reshape(data.shape[0], -1) if batched else data.reshape(1, -1)
     if rows.size > MAX_ELEMENTS * max(len(rows), 1):
@@ -62,25 +64,31 @@ class ResponsePostprocessor:
     `batched` says that outputs have a batch dimension.
     """
 
-    def __init__(self, reshape: Reshape, labels: Mapping[str, Sequence[str]], batched: bool) -> None:
+    def __init__(
+        self, reshape: Reshape, labels: Mapping[str, Sequence[str]], batched: bool
+    ) -> None:
         self._reshape = reshape
         self._reshapes = bool(reshape)
         self._labels = labels
         self._batched = batched
 
-    def apply(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> Sequence[InferResponse]:
+    def apply(
+        self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]
+    ) -> Sequence[InferResponse]:
         """Return the responses as clients get them, one per request.
 
         A response that cannot be postprocessed becomes an error response.
         """
         if self._reshapes:
             responses = [
-                self._reshaped(request, response) for request, response in zip(requests, responses, strict=True)
+                self._reshaped(request, response)
+                for request, response in zip(requests, responses, strict=True)
             ]
         if not any([request.classifies or request.regions is not None for request in requests]):
             return responses
         return [
-            self._postprocessed(request, response) for request, response in zip(requests, responses, strict=True)
+            self._postprocessed(request, response) for request,
+            response in zip(requests, responses, strict=True)
         ]  # fmt: skip
 
     def _reshaped(self, request: InferRequest, response: InferResponse) -> InferResponse:
@@ -106,4 +114,6 @@ class ResponsePostprocessor:
         spec = request.outputs.get(tensor.name) if request.outputs is not None else None
         if spec is None or not spec.classification:
             return tensor
-        return classify(tensor, spec.classification, self._labels.get(tensor.name, ()), self._batched)
+        return classify(
+            tensor, spec.classification, self._labels.get(tensor.name, ()), self._batched
+        )

@@ -46,7 +46,9 @@ def warmup_samples(config: ModelConfig, directory: Path) -> list[WarmupSample]:
     ]
 
 
-def _sample(config: ModelConfig, sample: ModelWarmup, check: RequestCheck, folder: Path) -> WarmupSample:
+def _sample(
+    config: ModelConfig, sample: ModelWarmup, check: RequestCheck, folder: Path
+) -> WarmupSample:
     configured = {field.name: field for field in config.input}
     inputs: dict[str, Tensor] = {}
     added: dict[str, Tensor] = {}
@@ -59,7 +61,9 @@ def _sample(config: ModelConfig, sample: ModelWarmup, check: RequestCheck, folde
     check.check(request)
     if request.unchecked_strings:
         check.check_strings(request)
-    return WarmupSample(sample.name, max(1, sample.count), [{**request.inputs, **added}] * sample.batch_size)
+    return WarmupSample(
+        sample.name, max(1, sample.count), [{**request.inputs, **added}] * sample.batch_size
+    )
 
 
 def _tensor(name: str, given: ModelWarmup.Input, batched: bool, folder: Path) -> Tensor:
@@ -69,11 +73,16 @@ def _tensor(name: str, given: ModelWarmup.Input, batched: bool, folder: Path) ->
         return Tensor(name, _NO_TYPE, shape, np.zeros(0, np.uint8))
     choice = given.WhichOneof("input_data_type")
     if choice == "input_data_file":
-        return Tensor.from_buffer(name, kind.name, shape, _content(folder, given.input_data_file, kind, shape))
+        return Tensor.from_buffer(
+            name, kind.name, shape, _content(folder, given.input_data_file, kind, shape)
+        )
     if not kind.itemsize:  # random strings are empty strings
         return Tensor(name, kind.name, shape, np.zeros(4 * prod(shape), np.uint8))
     return Tensor(
-        name, kind.name, shape, _random(kind, shape) if choice == "random_data" else np.zeros(shape, kind.dtype)
+        name,
+        kind.name,
+        shape,
+        _random(kind, shape) if choice == "random_data" else np.zeros(shape, kind.dtype),
     )
 
 
@@ -88,10 +97,16 @@ def _content(folder: Path, file: str, kind: DataType, shape: tuple[int, ...]) ->
         return content
     if len(content) < expected:
         raise InvalidArgument(
-            f"[request id: <id_unknown>] warmup setting expects {expected} bytes, but the data provided from {file}only has "
+            f"[request id: <id_unknown>] warmup setting expects {expected} bytes, "
+            f"but the data provided from {file}only has "
             f"{len(content)} bytes"
         )
-    log.warning("warmup setting expects %d bytes, %s has %d: the rest is ignored", expected, path, len(content))
+    log.warning(
+        "warmup setting expects %d bytes, %s has %d: the rest is ignored",
+        expected,
+        path,
+        len(content),
+    )
     return content[:expected]
 
 

@@ -32,7 +32,9 @@ _GUARANTEED = 8  # connections that each listener may have when no other descrip
 _EVICTED_SHARE = 16  # one in this many idle connections is closed when descriptors run out
 PERIOD_S = 0.05
 STALL_TIMEOUT_S = 5.0  # a client that reads nothing for this long is not waited for
-_acceptors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[Acceptor]] = weakref.WeakKeyDictionary()
+_acceptors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[Acceptor]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 class Evictable(ABC):
@@ -155,7 +157,9 @@ class Acceptor:
     def idle(self) -> list[tuple[float, Callable[[], object]]]:
         """Return the start of idleness and a close function of each idle connection."""
         found: list[tuple[float, Callable[[], object]]] = [
-            (since, task.cancel) for task, since in self._handshakes.items() if self._can_cancel_handshakes
+            (since, task.cancel)
+            for task, since in self._handshakes.items()
+            if self._can_cancel_handshakes
         ]
         for connection in self._connections:
             if isinstance(connection, Evictable):
@@ -167,7 +171,10 @@ class Acceptor:
     def _accept(self, listening: socket.socket) -> bool:
         """Accept waiting connections, up to a limit. Return whether more may wait."""
         now = self._loop.time()
-        count, self._accepted_at = _ACCEPTS_AT_ONCE if now - self._accepted_at < _BURST_S else 1, now
+        count, self._accepted_at = (
+            _ACCEPTS_AT_ONCE if now - self._accepted_at < _BURST_S else 1,
+            now,
+        )
         for _ in range(count):
             try:
                 accepted, _ = listening.accept()
@@ -214,7 +221,10 @@ class Acceptor:
     async def _connect_protocol(self, accepted: socket.socket) -> None:
         assert self._make is not None  # noqa: S101
         await self._loop.connect_accepted_socket(
-            self._make, accepted, ssl=self._tls, ssl_handshake_timeout=self._handshake_s if self._tls else None
+            self._make,
+            accepted,
+            ssl=self._tls,
+            ssl_handshake_timeout=self._handshake_s if self._tls else None,
         )
 
     def _is_guaranteed(self) -> bool:
@@ -294,7 +304,12 @@ class Acceptor:
         if now >= self._warn_at:
             self._warn_at = now + _WARN_EVERY_S
             limit = self._descriptors.limit
-            self._log.warning("%s %s: few of the %d file descriptors (ulimit -n) are free", self._name, event, limit)
+            self._log.warning(
+                "%s %s: few of the %d file descriptors (ulimit -n) are free",
+                self._name,
+                event,
+                limit,
+            )
 
 
 def unread(transport: asyncio.Transport) -> int:
@@ -305,7 +320,9 @@ def unread(transport: asyncio.Transport) -> int:
     waiting, sock = transport.get_write_buffer_size(), transport.get_extra_info("socket")
     if sock is not None:
         with contextlib.suppress(OSError, ValueError):  # the socket is closed
-            waiting += int.from_bytes(fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+            waiting += int.from_bytes(
+                fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder
+            )
     return waiting
 
 

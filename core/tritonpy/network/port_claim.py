@@ -28,7 +28,9 @@ def claim_port(host: str, port: int, *, reuse: bool) -> ClaimedAddress:
         bound.close()
         raise
     taken = bound.getsockname()[1]
-    return ClaimedAddress(Claim(f"{f'[{host}]' if ':' in host else host}:{taken}", taken), bound.close)
+    return ClaimedAddress(
+        Claim(f"{f'[{host}]' if ':' in host else host}:{taken}", taken), bound.close
+    )
 
 
 def _bind(bound: socket.socket, address: tuple[Any, ...]) -> None:

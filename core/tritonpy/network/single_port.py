@@ -51,7 +51,11 @@ def _protocol_of_tls(first: bytes) -> str | None:
         return HTTP1  # not a TLS record: the frontend's handshake fails
     if len(first) < _RECORD_HEADER + length:
         return None
-    return HTTP2 if HTTP2 in offered_protocols(first[_RECORD_HEADER : _RECORD_HEADER + length]) else HTTP1
+    return (
+        HTTP2
+        if HTTP2 in offered_protocols(first[_RECORD_HEADER : _RECORD_HEADER + length])
+        else HTTP1
+    )
 
 
 def offered_protocols(hello: bytes) -> list[str]:
@@ -111,10 +115,13 @@ class SinglePort:
         """Bind the port. Raises StartupError if it is in use or the address is not available."""
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         try:
-            self._socket = socket.create_server((self._host, self._port), family=family, backlog=_BACKLOG)
+            self._socket = socket.create_server(
+                (self._host, self._port), family=family, backlog=_BACKLOG
+            )
         except OSError as error:
             raise StartupError(
-                f"single_port: cannot listen on {self._host}:{self._port}: {error.strerror or error}"
+                f"single_port: cannot listen on {self._host}:{self._port}: "
+                f"{error.strerror or error}"
             ) from error
         self._socket.setblocking(False)
 
@@ -133,13 +140,19 @@ class SinglePort:
         use TLS.
         """
         assert self._socket is not None  # noqa: S101
-        served = {name: frontend for name, frontend in frontends.items() if frontend.context.single_port is self}
+        served = {
+            name: frontend
+            for name, frontend in frontends.items()
+            if frontend.context.single_port is self
+        }
         self._frontends = _by_protocol(served)
         _check_encryption(served)
         http, http2 = self._frontends.get("http/1.1"), self._frontends.get("h2")
         if http is not None and http2 is not None:
             http2.serve_http(http.http_connection)
-        self._acceptor = Acceptor("single port", None, (), log, handshake_s=_FIRST_BYTES_S, connect=self._pass_on)
+        self._acceptor = Acceptor(
+            "single port", None, (), log, handshake_s=_FIRST_BYTES_S, connect=self._pass_on
+        )
         self._acceptor.listen([self._socket])
 
     async def close(self) -> None:
@@ -152,7 +165,11 @@ class SinglePort:
 
     async def _pass_on(self, accepted: socket.socket) -> None:
         protocol = await _protocol_of(accepted)
-        frontend = self._frontends.get(protocol) or self._frontends.get("http/1.1") or self._frontends["h2"]
+        frontend = (
+            self._frontends.get(protocol)
+            or self._frontends.get("http/1.1")
+            or self._frontends["h2"]
+        )
         frontend.accept(accepted)
 
 
@@ -163,21 +180,29 @@ def _by_protocol(frontends: Mapping[str, Frontend]) -> dict[str, Frontend]:
         for protocol in frontend.protocols:
             if protocol in names:
                 raise StartupError(
-                    f"single_port: both frontends.{names[protocol]} and frontends.{name} use the protocol {protocol}"
+                    f"single_port: both frontends.{names[protocol]} and frontends.{name} use the "
+                    f"protocol {protocol}"
                 )
             names[protocol] = name
     if not names:
-        raise StartupError("single_port: no frontend serves the port; enable frontends.http or frontends.grpc")
+        raise StartupError(
+            "single_port: no frontend serves the port; enable frontends.http or frontends.grpc"
+        )
     return {protocol: frontends[name] for protocol, name in names.items()}
 
 
 def _check_encryption(frontends: Mapping[str, Frontend]) -> None:
     """Raise StartupError unless all frontends have a certificate or none has."""
-    encrypted = [f"frontends.{name}" for name, frontend in frontends.items() if frontend.is_encrypted()]
-    plain = [f"frontends.{name}" for name, frontend in frontends.items() if not frontend.is_encrypted()]
+    encrypted = [
+        f"frontends.{name}" for name, frontend in frontends.items() if frontend.is_encrypted()
+    ]
+    plain = [
+        f"frontends.{name}" for name, frontend in frontends.items() if not frontend.is_encrypted()
+    ]
     if encrypted and plain:
         raise StartupError(
-            "single_port: configure a certificate in the section 'tls' of all frontends or of none: "
+            "single_port: configure a certificate in the section 'tls' of all frontends or of "
+            "none: "
             f"{', '.join(encrypted)} has one, {', '.join(plain)} has none"
         )
 
@@ -197,7 +222,9 @@ async def _protocol_of(accepted: socket.socket) -> str:
                 continue
             # At the end of the input the socket stays readable, and no more bytes come.
             if len(first) <= peeked or not first:
-                raise ConnectionResetError("the client closed the connection before its first request")
+                raise ConnectionResetError(
+                    "the client closed the connection before its first request"
+                )
             protocol = protocol_of(first)
             if protocol is not None:
                 accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)

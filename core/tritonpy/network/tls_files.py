@@ -118,16 +118,26 @@ class TlsFiles:
     def _raise_for_ssl_error(self, error: ssl.SSLError) -> NoReturn:
         options = self._options
         if error.reason == "KEY_VALUES_MISMATCH":
-            self._raise_error("key_file", f"the key does not match the first certificate of {options.certificate_file}")
+            self._raise_error(
+                "key_file",
+                f"the key does not match the first certificate of {options.certificate_file}",
+            )
         for key, path in self._paths().items():
             marker = b"PRIVATE KEY-----" if key == "key_file" else b"CERTIFICATE-----"
             if marker not in _read(path):
                 self._raise_error(
-                    key, f"the file has no {'private key' if key == 'key_file' else 'certificate'} in PEM format"
+                    key,
+                    (
+                        "the file has no "
+                        f"{'private key' if key == 'key_file' else 'certificate'} in PEM format"
+                    ),
                 )
             if key != "key_file" and not _holds_certificates(path):
                 self._raise_error(key, "the certificate is damaged")
-        self._raise_error("key_file", f"OpenSSL rejects the key with its certificate: {error.reason or error.args[-1]}")
+        self._raise_error(
+            "key_file",
+            f"OpenSSL rejects the key with its certificate: {error.reason or error.args[-1]}",
+        )
 
     def _raise_error(self, key: str, why: str) -> NoReturn:
         raise StartupError(f"{self._owner}.{key} '{getattr(self._options, key)}': {why}")

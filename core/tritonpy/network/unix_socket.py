@@ -49,7 +49,9 @@ class UnixSocket:
                 yield self.path
                 there = os.stat(self.path)
         except OSError as error:
-            raise StartupError(f"cannot listen on {self.address}: {error.strerror or error}") from error
+            raise StartupError(
+                f"cannot listen on {self.address}: {error.strerror or error}"
+            ) from error
         self._created = (there.st_dev, there.st_ino)
 
     def listen(self, backlog: int) -> socket.socket:
@@ -89,7 +91,9 @@ class UnixSocket:
         except FileNotFoundError:
             return
         if not stat.S_ISSOCK(found.st_mode):
-            raise StartupError(f"cannot listen on {self.address}: the path exists and is not a socket")
+            raise StartupError(
+                f"cannot listen on {self.address}: the path exists and is not a socket"
+            )
         with socket.socket(socket.AF_UNIX) as probe:
             probe.setblocking(False)
             result = probe.connect_ex(self.path)
@@ -97,7 +101,8 @@ class UnixSocket:
             raise PermissionError(result, os.strerror(result))
         if result != errno.ECONNREFUSED:  # a server listens, even if its queue is full
             raise StartupError(
-                f"cannot listen on {self.address}: another server listens there; stop it or choose another path"
+                f"cannot listen on {self.address}: another server listens there; "
+                "stop it or choose another path"
             )
         os.unlink(self.path)
 

@@ -1,7 +1,7 @@
 """Plugins: found by entry points, registered by hooks, imported at their first use.
 
-Start at `manager`; its PACKAGES names the distributions that are not installed. The package may import
-`hookspecs` and `api`.
+Start at `manager`; its PACKAGES names the distributions that are not installed. The package may
+import `hookspecs` and `api`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from tritonpy.api.options import NoOptions
     from tritonpy.errors import PluginError
     from tritonpy.installation import install_command
-    from tritonpy.plugins.manager import PluginInfo, PluginManager, Registration, make_plugin_manager
+    from tritonpy.plugins.manager import (
+        PluginInfo,
+        PluginManager,
+        Registration,
+        make_plugin_manager,
+    )
 
 __all__ = [
     "NoOptions",
@@ -32,6 +37,11 @@ __getattr__ = lazy_names(
         "tritonpy.api.options": ("NoOptions",),
         "tritonpy.errors": ("PluginError",),
         "tritonpy.installation": ("install_command",),
-        "tritonpy.plugins.manager": ("PluginInfo", "PluginManager", "Registration", "make_plugin_manager"),
+        "tritonpy.plugins.manager": (
+            "PluginInfo",
+            "PluginManager",
+            "Registration",
+            "make_plugin_manager",
+        ),
     },
 )

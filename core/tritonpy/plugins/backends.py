@@ -53,7 +53,9 @@ class IsolationOption(Options, frozen=True):
 
     isolation: Annotated[
         Literal["process", "thread"] | None,
-        msgspec.Meta(description="Where instances of models without the parameter `isolation` run."),
+        msgspec.Meta(
+            description="Where instances of models without the parameter `isolation` run."
+        ),
     ] = None
 
 
@@ -87,14 +89,18 @@ class Backends:
         try:
             return self._registered(PYTHON)
         except PluginError as error:
-            raise PluginError(f"the backend in {folder} is written in Python, and {error}") from error
+            raise PluginError(
+                f"the backend in {folder} is written in Python, and {error}"
+            ) from error
 
     def folder(self, name: str, runtime: str = "") -> Path | None:
         """Return the folder of the Python-based backend `name`.
 
         Returns None if a plugin provides the name, or if the backend is unknown.
         """
-        uses_folder = runtime == MODEL_FILE or (not runtime and name not in self._plugins.table(HOOK))
+        uses_folder = runtime == MODEL_FILE or (
+            not runtime and name not in self._plugins.table(HOOK)
+        )
         return self.folders.folder(name) if uses_folder and self.folders.has(name) else None
 
     def options(self, name: str, runtime: str = "") -> Options:
@@ -128,13 +134,17 @@ class Backends:
         inherited = self._own(PYTHON) if self.folder(name, runtime) is not None else {}
         given = self._defaults_of(ISOLATION) | shared | inherited | self._own(name)
         path = f"backends.{name}"
-        isolated = decode_options(IsolationOption, {k: v for k, v in given.items() if k == ISOLATION}, path)
+        isolated = decode_options(
+            IsolationOption, {k: v for k, v in given.items() if k == ISOLATION}, path
+        )
         self._isolation[name, self.folder(name, runtime) is not None] = isolated.isolation
         if ISOLATION not in known:
             given.pop(ISOLATION, None)
         # errors use the original spelling of a key
         spelled = {_key(key): key for key in self._options.get(name, {})}
-        return decode_options(kind, {spelled.get(key, key): value for key, value in given.items()}, path)
+        return decode_options(
+            kind, {spelled.get(key, key): value for key, value in given.items()}, path
+        )
 
     def _defaults_of(self, key: str) -> dict[str, Any]:
         return {key: self._defaults[key]} if key in self._defaults else {}
@@ -146,7 +156,9 @@ class Backends:
         """Return the batch size that auto-completion sets for models that can batch."""
         chosen = getattr(self.options(name, runtime), "default_max_batch_size", None)
         return int(
-            chosen if chosen is not None else self._defaults.get("default_max_batch_size", DEFAULT_MAX_BATCH_SIZE)
+            chosen
+            if chosen is not None
+            else self._defaults.get("default_max_batch_size", DEFAULT_MAX_BATCH_SIZE)
         )
 
     def files(self, backend: str = "") -> list[BackendFiles]:
@@ -173,7 +185,9 @@ class Backends:
     def check_options(self) -> None:
         """Decode the options of every configured and installed backend, to report errors early."""
         for name in self._options:
-            if name in self._plugins.table(HOOK) or (PYTHON in self._plugins.table(HOOK) and self.folder(name)):
+            if name in self._plugins.table(HOOK) or (
+                PYTHON in self._plugins.table(HOOK) and self.folder(name)
+            ):
                 self.options(name)
 
 

@@ -45,13 +45,19 @@ PACKAGES = {
     "tritonpy_frontend_hosts": {"processes": "tritonpy-frontend-processes"},
     "tritonpy_transports": {"grpcio": "tritonpy-frontend-grpc"},
     "tritonpy_authenticators": {"api_keys": "tritonpy-auth-api-keys", "jwt": "tritonpy-auth-jwt"},
-    "tritonpy_batch_policies": {"preferred": "tritonpy-batching-dynamic", "slo": "tritonpy-batching-slo"},
+    "tritonpy_batch_policies": {
+        "preferred": "tritonpy-batching-dynamic",
+        "slo": "tritonpy-batching-slo",
+    },
     "tritonpy_sharings": {"fair": "tritonpy-queueing-fair"},
     "tritonpy_routers": {"traffic": "tritonpy-traffic"},
     "tritonpy_devices": {"cuda": CUDA_PACKAGE},
     "tritonpy_trace_sinks": {"opentelemetry": "tritonpy-trace-otel"},
     "tritonpy_caches": {"local": "tritonpy-cache-local", "redis": "tritonpy-cache-redis"},
-    "tritonpy_repo_agents": {"checksum": "tritonpy-agent-checksum", "sealed": "tritonpy-agent-sealed"},
+    "tritonpy_repo_agents": {
+        "checksum": "tritonpy-agent-checksum",
+        "sealed": "tritonpy-agent-sealed",
+    },
     "tritonpy_commands": {
         "api-key": "tritonpy-auth-api-keys",
         "bench": "tritonpy-bench",
@@ -84,11 +90,15 @@ class Registration:
             module = importlib.import_module(name)
         except Exception as error:
             raise PluginError(
-                f"plugin '{self.name}' of {self.owner} cannot be imported: {type(error).__name__}: {error}. "
-                f"Reinstall it ({install_command(self.owner, reinstall=True)}) or disable it under 'plugins: disable:'."
+                f"plugin '{self.name}' of {self.owner} cannot be imported: "
+                f"{type(error).__name__}: {error}. "
+                f"Reinstall it ({install_command(self.owner, reinstall=True)}) or disable it "
+                "under 'plugins: disable:'."
             ) from error
         if not hasattr(module, attribute):
-            raise PluginError(f"plugin '{self.name}' of {self.owner} names '{self.target}', which does not exist")
+            raise PluginError(
+                f"plugin '{self.name}' of {self.owner} names '{self.target}', which does not exist"
+            )
         return getattr(module, attribute)
 
 
@@ -135,12 +145,19 @@ class PluginManager:
             known |= {entry.name, distribution}
             if entry.name not in disable and distribution not in disable:
                 self.register(
-                    _import(entry, distribution), entry.name, distribution, entry.dist.version if entry.dist else ""
+                    _import(entry, distribution),
+                    entry.name,
+                    distribution,
+                    entry.dist.version if entry.dist else "",
                 )
         for name in disable:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
-                hint = f", did you mean '{near[0]}'?" if near else f", installed are: {', '.join(sorted(known))}"
+                hint = (
+                    f", did you mean '{near[0]}'?"
+                    if near
+                    else f", installed are: {', '.join(sorted(known))}"
+                )
                 raise PluginError(f"plugins: disable: no plugin '{name}' is installed{hint}")
         self.check()
 
@@ -151,12 +168,15 @@ class PluginManager:
         other = next((origin for origin in self._origins.values() if origin[0] == name), None)
         if other is not None:
             raise PluginError(
-                f"two plugins have the name '{name}', from {other[1]} and from {distribution}; uninstall one of them"
+                f"two plugins have the name '{name}', from {other[1]} and from {distribution}; "
+                "uninstall one of them"
             )
         try:
             self._pluggy.register(plugin, name)
         except pluggy.PluginValidationError as error:
-            raise PluginError(f"{distribution} implements a hook with wrong arguments: {error}") from error
+            raise PluginError(
+                f"{distribution} implements a hook with wrong arguments: {error}"
+            ) from error
         self._origins[id(plugin)] = (name, distribution, version)
         self._tables.clear()
 
@@ -190,7 +210,11 @@ class PluginManager:
         if package is not None:
             raise PluginError(f"no plugin provides {what} '{name}': {install_command(package)}")
         near = difflib.get_close_matches(name, table, 1)
-        hint = f"did you mean '{near[0]}'?" if near else f"installed are: {', '.join(sorted(table)) or 'none'}"
+        hint = (
+            f"did you mean '{near[0]}'?"
+            if near
+            else f"installed are: {', '.join(sorted(table)) or 'none'}"
+        )
         raise PluginError(f"no plugin provides {what} '{name}', {hint}")
 
     def plugins(self) -> list[PluginInfo]:
@@ -200,7 +224,9 @@ class PluginManager:
             name, distribution, version = self._origins[id(plugin)]
             hooks: dict[str, list[str]] = {}
             for caller in self._pluggy.get_hookcallers(plugin) or []:
-                hooks[caller.name] = [entry.name for entry in self._registrations(caller.name, plugin)]
+                hooks[caller.name] = [
+                    entry.name for entry in self._registrations(caller.name, plugin)
+                ]
             result.append(PluginInfo(name, distribution, version, hooks))
         return sorted(result, key=lambda info: (info.distribution, info.name))
 
@@ -221,7 +247,8 @@ class PluginManager:
             for entry in self._registrations(hook, implementation.plugin):
                 if entry.name in table:
                     raise PluginError(
-                        f"{hook}: the name '{entry.name}' is registered by {table[entry.name].owner} and by {entry.owner}; "
+                        f"{hook}: the name '{entry.name}' is registered by "
+                        f"{table[entry.name].owner} and by {entry.owner}; "
                         "uninstall one, or disable it under 'plugins: disable:'"
                     )
                 table[entry.name] = entry
@@ -244,16 +271,21 @@ def _import(entry: EntryPoint, distribution: str) -> Any:
         return entry.load()
     except Exception as error:
         raise PluginError(
-            f"plugin '{entry.name}' of {distribution} cannot be imported: {type(error).__name__}: {error}. "
-            f"Repair it, or start without it: 'plugins: {{disable: [{entry.name}]}}' in server.yaml."
+            f"plugin '{entry.name}' of {distribution} cannot be imported: "
+            f"{type(error).__name__}: {error}. "
+            f"Repair it, or start without it: 'plugins: {{disable: [{entry.name}]}}' in "
+            "server.yaml."
         ) from error
 
 
-def _provided(implementation: pluggy.HookImpl, hook: str, distribution: str) -> Mapping[str, type | str]:
+def _provided(
+    implementation: pluggy.HookImpl, hook: str, distribution: str
+) -> Mapping[str, type | str]:
     provided = implementation.function()
     if not isinstance(provided, Mapping):
         raise PluginError(
-            f"{distribution}: {hook} must return a mapping of names to classes, it returned {type(provided).__name__}"
+            f"{distribution}: {hook} must return a mapping of names to classes, "
+            f"it returned {type(provided).__name__}"
         )
     return provided
 
@@ -263,15 +295,20 @@ def _check_api_version(plugin: Any, distribution: str) -> None:
     if built_for[0] != API_VERSION[0] or built_for[1] > API_VERSION[1]:
         required, have = (".".join(map(str, version)) for version in (built_for, API_VERSION))
         raise PluginError(
-            f"{distribution} requires version {required} of the plugin API, this server has {have}: "
+            f"{distribution} requires version {required} of the plugin API, "
+            f"this server has {have}: "
             f"install a compatible version of {distribution}"
         )
 
 
-def _misspelled(error: pluggy.PluginValidationError, origins: Mapping[Any, tuple[str, str, str]]) -> str:
+def _misspelled(
+    error: pluggy.PluginValidationError, origins: Mapping[Any, tuple[str, str, str]]
+) -> str:
     names = [name for name in vars(hookspecs) if name.startswith("tritonpy_")]
     owner = origins[id(error.plugin)][1]
-    wrong = [name for name in dir(error.plugin) if name.startswith("tritonpy_") and name not in names]
+    wrong = [
+        name for name in dir(error.plugin) if name.startswith("tritonpy_") and name not in names
+    ]
     hints = []
     for name in wrong:
         near = difflib.get_close_matches(name, names, 1)
@@ -287,7 +324,11 @@ def frontend_classes(plugins: PluginManager, transports: Iterable[str]) -> Calla
     """
     carried = {
         name: replace(transport, name=name, target=target)
-        for transport in [plugins.get("tritonpy_transports", chosen, "transport") for chosen in transports]
+        for transport in [
+            plugins.get("tritonpy_transports", chosen, "transport") for chosen in transports
+        ]
         for name, target in transport.load().carries.items()
     }
-    return lambda name: (carried.get(name) or plugins.get("tritonpy_frontends", name, "frontend")).load()
+    return lambda name: (
+        carried.get(name) or plugins.get("tritonpy_frontends", name, "frontend")
+    ).load()

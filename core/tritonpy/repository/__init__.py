@@ -1,7 +1,7 @@
 """Model repositories and their agents; loading, unloading and residency of models.
 
-Start at `manager`, then `load_change` (one reload) and `model_table` (what serves). The modules import each
-other directly, models and runners; plugins import the names below from here.
+Start at `manager`, then `load_change` (one reload) and `model_table` (what serves). The modules
+import each other directly, models and runners; plugins import the names below from here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from tritonpy.api.engine import ModelIndex
     from tritonpy.api.load_cancellation import LoadCancellation
     from tritonpy.api.repo_agent import AgentAction, AgentModel, RepoAgent
-    from tritonpy.api.repository import ModelChanged, ModelListing, Repository, RepositoryContext, named_versions
+    from tritonpy.api.repository import (
+        ModelChanged,
+        ModelListing,
+        Repository,
+        RepositoryContext,
+        named_versions,
+    )
     from tritonpy.clock import epoch_ms
     from tritonpy.config.server.sections import HOST, MemorySettings
     from tritonpy.model.loaded_model import LoadedModel
@@ -22,7 +28,11 @@ if TYPE_CHECKING:
     from tritonpy.private_folders import make_private_folder
     from tritonpy.redacted_urls import redact_urls
     from tritonpy.repository.dependencies import is_ensemble
-    from tritonpy.repository.memory_reservation import InsufficientCapacity, LoadDeadline, MemoryReservation
+    from tritonpy.repository.memory_reservation import (
+        InsufficientCapacity,
+        LoadDeadline,
+        MemoryReservation,
+    )
     from tritonpy.repository.model_table import LazyListing, ModelTable, State
     from tritonpy.repository.prepared_model import PreparedModel
     from tritonpy.repository.residency import (

@@ -45,7 +45,10 @@ class AgentChain:
                 agent.act(action, self._model(parameters))
             except Exception:
                 log.exception(
-                    "repository agent %s failed on %s of model %s", type(agent).__name__, action.value, self._name
+                    "repository agent %s failed on %s of model %s",
+                    type(agent).__name__,
+                    action.value,
+                    self._name,
                 )
 
     def _model(self, parameters: Mapping[str, str]) -> AgentModel:

@@ -40,7 +40,9 @@ def with_positions(problems: Sequence[ConfigProblem], positions: Positions) -> l
     result = []
     for problem in problems:
         position = positions.nearest(problem.path)
-        result.append(replace(problem, line=position.line, column=position.column) if position else problem)
+        result.append(
+            replace(problem, line=position.line, column=position.column) if position else problem
+        )
     return result
 
 

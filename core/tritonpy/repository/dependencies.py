@@ -54,16 +54,25 @@ def resolve_members(
     return found
 
 
-def member_error(key: str, config: ModelConfig, found: Mapping[str, str], members: Mapping[str, MemberState]) -> str:
+def member_error(
+    key: str, config: ModelConfig, found: Mapping[str, str], members: Mapping[str, MemberState]
+) -> str:
     """Return why the ensemble `key` cannot serve now, in Triton's words, or an empty string.
 
     `found` is the result of `resolve_members`; `members` has the state of each of those models.
     """
     missing = [name for name in member_names(config) if name not in found]
     if missing:
-        return f"ensemble {key} contains models that are not available or ambiguous: {', '.join(missing)}"
+        return (
+            f"ensemble {key} contains models that are not available or ambiguous: "
+            f"{', '.join(missing)}"
+        )
     for name, member_key in found.items():
-        needed = [step.model_version for step in config.ensemble_scheduling.step if step.model_name == name]
+        needed = [
+            step.model_version
+            for step in config.ensemble_scheduling.step
+            if step.model_name == name
+        ]
         text = _one_member_error(member_key, members[member_key], needed)
         if text:
             return f"ensemble '{key}' depends on '{member_key}' {text}"
@@ -75,7 +84,11 @@ def _one_member_error(key: str, member: MemberState, needed: Iterable[int]) -> s
         return f"which is not valid. Model '{key}' failed with error: {member.invalid_reason}"
     if not member.versions:
         text = "which has no loaded version."
-        return f"{text} Model '{key}' loading failed with error: {member.failure}" if member.failure else text
+        return (
+            f"{text} Model '{key}' loading failed with error: {member.failure}"
+            if member.failure
+            else text
+        )
     for version in needed:
         if version != LATEST and version not in member.versions:
             hint = "" if version else f" ({_NO_VERSION})"

@@ -1,4 +1,4 @@
-"""Draining: versions that no longer serve finish their requests and are closed in the background."""
+"""Draining: versions that no longer serve finish their requests, then are closed."""
 
 from __future__ import annotations
 
@@ -133,7 +133,9 @@ class Drainer:
                 self._register(job)
             for queue in self._queues(jobs):
                 name = f"unload {queue[0].name}" if len(queue) == 1 else "unload"
-                threads.append(threading.Thread(target=self._run, args=(queue,), name=name, daemon=True))
+                threads.append(
+                    threading.Thread(target=self._run, args=(queue,), name=name, daemon=True)
+                )
             self._threads.update(threads)
             for thread in threads:  # under the lock: `wait` must find only started threads
                 thread.start()

@@ -58,7 +58,9 @@ def resolve_ensemble(
     return replace(prepared, config=config, labels=_labels(config, versions_of_steps))
 
 
-def member_models(config: ModelConfig, versions_of_steps: MemberVersions) -> dict[tuple[str, int], LoadedModel]:
+def member_models(
+    config: ModelConfig, versions_of_steps: MemberVersions
+) -> dict[tuple[str, int], LoadedModel]:
     """Return the models of the steps, by the name and version that a step calls.
 
     The newest version is also registered as version -1.
@@ -66,7 +68,9 @@ def member_models(config: ModelConfig, versions_of_steps: MemberVersions) -> dic
     models: dict[tuple[str, int], LoadedModel] = {}
     for step, versions in zip(config.ensemble_scheduling.step, versions_of_steps, strict=True):
         name = called_model(step)
-        models |= {(name, model.version): model for model in versions} | {(name, LATEST): versions[-1]}
+        models |= {(name, model.version): model for model in versions} | {
+            (name, LATEST): versions[-1]
+        }
     return models
 
 
@@ -91,7 +95,11 @@ class EnsembleReconciler:
     """
 
     def __init__(
-        self, table: ModelTable, version_loader: VersionLoader, drainer: Drainer, loaded: Callable[[LoadedModel], None]
+        self,
+        table: ModelTable,
+        version_loader: VersionLoader,
+        drainer: Drainer,
+        loaded: Callable[[LoadedModel], None],
     ) -> None:
         self._table = table
         self._version_loader = version_loader
@@ -105,7 +113,7 @@ class EnsembleReconciler:
         self._lock = threading.RLock()
 
     def set_spec(self, key: str, spec: EnsembleSpec) -> None:
-        """Set the newest spec of an ensemble; the next `reconcile` applies it as soon as possible."""
+        """Set the newest spec of an ensemble; `reconcile` applies it as soon as possible."""
         with self._lock:
             if self._closed:
                 spec.discard()
@@ -144,7 +152,11 @@ class EnsembleReconciler:
         with self._lock:
             state = self._states.get(key)
             for spec in state.specs if state is not None else ():
-                remaining = [version for version in spec.prepared.selected_versions()[0] if version not in versions]
+                remaining = [
+                    version
+                    for version in spec.prepared.selected_versions()[0]
+                    if version not in versions
+                ]
                 spec.prepared = replace(spec.prepared, requested_versions=remaining)
                 spec.overridden, spec.built_with = True, None
 
@@ -195,7 +207,9 @@ class EnsembleReconciler:
             if not self._states:
                 return  # cheap, as this is called for every one of thousands of models
             known = self._known_models()
-            while not self._closed and any([self._reconcile_one(key, known) for key in self._states]):
+            while not self._closed and any(
+                [self._reconcile_one(key, known) for key in self._states]
+            ):
                 pass  # an ensemble may be a member of other ensembles
             started, self._started = self._started, []
             jobs, self._pending_jobs = self._pending_jobs, []
@@ -246,7 +260,10 @@ class EnsembleReconciler:
             spec.member_error = self._error_of_members(key, spec, found, ready, known)
             if spec.member_error:
                 continue
-            versions = tuple(ready[found[step.model_name]] for step in spec.prepared.config.ensemble_scheduling.step)
+            versions = tuple(
+                ready[found[step.model_name]]
+                for step in spec.prepared.config.ensemble_scheduling.step
+            )
             if versions != spec.built_with:
                 models = self._build(key, spec, versions, found)
                 if models:
@@ -259,7 +276,9 @@ class EnsembleReconciler:
     def _error_of_members(
         self, key: str, spec: EnsembleSpec, found: Mapping[str, str], ready: Ready, known: Known
     ) -> str:
-        cycle = find_cycle(key, lambda node: found.values() if node == key else self._member_keys(node, known))
+        cycle = find_cycle(
+            key, lambda node: found.values() if node == key else self._member_keys(node, known)
+        )
         if cycle:
             return cycle_error(key, cycle)
         members = {member: self._member(member, versions) for member, versions in ready.items()}
@@ -295,7 +314,9 @@ class EnsembleReconciler:
             model.members = member_models(prepared.config, versions)
         return models
 
-    def _serve(self, key: str, state: EnsembleState, spec: EnsembleSpec, models: Mapping[int, LoadedModel]) -> None:
+    def _serve(
+        self, key: str, state: EnsembleState, spec: EnsembleSpec, models: Mapping[int, LoadedModel]
+    ) -> None:
         position = state.specs.index(spec)
         outdated, state.specs = state.specs[position + 1 :], state.specs[: position + 1]
         old = self._table.swap(key, models)
@@ -317,7 +338,8 @@ class EnsembleReconciler:
 
 
 def _drain_jobs(
-    key: str, specs: Sequence[EnsembleSpec], serving: EnsembleSpec | None, models: Sequence[LoadedModel]
+    key: str, specs: Sequence[EnsembleSpec], serving: EnsembleSpec | None,
+    models: Sequence[LoadedModel]
 ) -> list[DrainJob]:  # fmt: skip
     """Return the jobs for `specs` and the `models` that serve one of them."""
     jobs = [DrainJob(key, models, serving.prepared if serving is not None else None)]

@@ -15,7 +15,10 @@ HEADER = ("Model", "Version", "Status", "Reason")
 
 def index_as_dicts(index: Sequence[ModelIndex]) -> list[dict[str, str]]:
     """Return the index as plain data, for structured logs."""
-    return [{"name": line.name, "version": line.version, "state": line.state, "reason": line.reason} for line in index]
+    return [
+        {"name": line.name, "version": line.version, "state": line.state, "reason": line.reason}
+        for line in index
+    ]
 
 
 def index_as_table(index: Sequence[ModelIndex], columns: int = 0) -> str:
@@ -23,13 +26,21 @@ def index_as_table(index: Sequence[ModelIndex], columns: int = 0) -> str:
 
     Reasons are wrapped so that the table is at most `columns` wide; 0 means no limit.
     """
-    rows = [HEADER, *((line.name, line.version or "-", line.state or "not loaded", line.reason) for line in index)]
+    rows = [
+        HEADER,
+        *(
+            (line.name, line.version or "-", line.state or "not loaded", line.reason)
+            for line in index
+        ),
+    ]
     width = 0
     if columns:
         others = [max(len(row[column]) for row in rows) for column in range(len(HEADER) - 1)]
         width = max(columns - sum(others) - _FRAME, _NARROWEST)
     cells = [[*[[cell] for cell in row[:-1]], _wrapped(row[-1], width)] for row in rows]
-    widths = [max(len(text) for row in cells for text in row[column]) for column in range(len(HEADER))]
+    widths = [
+        max(len(text) for row in cells for text in row[column]) for column in range(len(HEADER))
+    ]
     rule = "+" + "+".join("-" * (column_width + 2) for column_width in widths) + "+"
     lines = [rule]
     for number, row in enumerate(cells):
@@ -37,7 +48,10 @@ def index_as_table(index: Sequence[ModelIndex], columns: int = 0) -> str:
             texts = [cell[line] if line < len(cell) else "" for cell in row]
             lines.append(
                 "| "
-                + " | ".join(text.ljust(column_width) for text, column_width in zip(texts, widths, strict=True))
+                + " | ".join(
+                    text.ljust(column_width)
+                    for text, column_width in zip(texts, widths, strict=True)
+                )
                 + " |"
             )
         if number == 0:
@@ -56,5 +70,7 @@ def _wrapped(text: str, width: int) -> list[str]:
     wrapped: list[str] = []
     for line in lines:
         indent = line[: len(line) - len(line.lstrip())][: width // 2]
-        wrapped += textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+        wrapped += textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [
+            ""
+        ]
     return wrapped

@@ -30,7 +30,12 @@ class LazyChoice:
 
 
 def lazy_choice(
-    found: FoundModel, override: str | None, config_name: str, settings: MemorySettings, *, as_member: bool = False
+    found: FoundModel,
+    override: str | None,
+    config_name: str,
+    settings: MemorySettings,
+    *,
+    as_member: bool = False,
 ) -> LazyChoice | None:
     """Return the choice for a lazy model, or None.
 
@@ -60,7 +65,11 @@ def _content(found: FoundModel, config_name: str) -> bytes | None:
 
 
 def _parameter(config: ModelConfig, key: str, *, default: bool) -> bool:
-    return parameter_bool(key, config.parameters[key].string_value) if key in config.parameters else default
+    return (
+        parameter_bool(key, config.parameters[key].string_value)
+        if key in config.parameters
+        else default
+    )
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

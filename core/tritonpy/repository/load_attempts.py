@@ -97,7 +97,9 @@ class ModelLock:
     @contextmanager
     def unloading(self, error: TritonError, reason: str) -> Iterator[None]:
         """Hold the lock for an unload; cancel a load that holds it with `error` and `reason`."""
-        self._acquire(None, first=True, canceling=partial(LoadAttempt.cancel, error=error, reason=reason))
+        self._acquire(
+            None, first=True, canceling=partial(LoadAttempt.cancel, error=error, reason=reason)
+        )
         try:
             yield
         finally:
@@ -121,7 +123,11 @@ class ModelLock:
                 self._held, self.attempt = False, None
 
     def _acquire(
-        self, attempt: LoadAttempt | None, *, first: bool, canceling: Callable[[LoadAttempt], object] | None = None
+        self,
+        attempt: LoadAttempt | None,
+        *,
+        first: bool,
+        canceling: Callable[[LoadAttempt], object] | None = None,
     ) -> None:
         granted = threading.Event()
         with self._guard:
@@ -167,7 +173,9 @@ class LoadThreads:
         with attempt.cancellation.calling(self._notify):
             self._admit(attempt)
             name = f"load {attempt.key}"
-            thread = threading.Thread(target=self._run, args=(attempt, work, outcome), name=name, daemon=True)
+            thread = threading.Thread(
+                target=self._run, args=(attempt, work, outcome), name=name, daemon=True
+            )
             thread.start()
             with self._changed:
                 self._threads.add(thread)
@@ -189,11 +197,16 @@ class LoadThreads:
             while attempt.error is None:
                 if len(self._running) >= self._max_threads:
                     raise Unavailable(
-                        f"model '{attempt.key}' is not loaded: {len(self._running)} loads are in progress or stuck. "
+                        f"model '{attempt.key}' is not loaded: {len(self._running)} loads are in "
+                        "progress or stuck. "
                         "Unload the models that hang, or restart the server"
                     )
                 now = time.monotonic()
-                counting = [since for each, since in self._running.items() if self._counts(each, now - since)]
+                counting = [
+                    since
+                    for each, since in self._running.items()
+                    if self._counts(each, now - since)
+                ]
                 if len(counting) < self._max_concurrent:
                     self._running[attempt] = attempt.started = now
                     return
@@ -213,7 +226,9 @@ class LoadThreads:
             self._changed.notify_all()
         if attempt.error is not None:
             log.info(
-                "the canceled load of '%s' ended after %.1f s, its result is discarded", attempt.key, attempt.age_s
+                "the canceled load of '%s' ended after %.1f s, its result is discarded",
+                attempt.key,
+                attempt.age_s,
             )
 
     def _wait(self, attempt: LoadAttempt, outcome: Future[_T]) -> None:
@@ -234,13 +249,17 @@ class LoadThreads:
         self._expire(attempt, outcome)
 
     def _expire(self, attempt: LoadAttempt, outcome: Future[_T]) -> None:
-        text = f"load failed for model '{attempt.key}': the load took longer than the limit of {self._timeout_s:g} s (--model-load-timeout-secs)"
+        text = (
+            f"load failed for model '{attempt.key}': the load took longer than the limit of "
+            f"{self._timeout_s:g} s (--model-load-timeout-secs)"
+        )
         if not attempt.cancel(InvalidArgument(f"{text}\n")):
             return
         wait((outcome,), _CANCEL_GRACE_S)
         if not outcome.done():
             attempt.error = InvalidArgument(
-                f"{text}. The thread that loads it cannot be stopped: it keeps its memory until the load returns, or the server restarts\n"
+                f"{text}. The thread that loads it cannot be stopped: it keeps its memory until "
+                "the load returns, or the server restarts\n"
             )
 
     def _notify(self) -> None:
@@ -254,7 +273,12 @@ def unloaded_while_loading(name: str) -> TritonError:
 
 
 def load_many(
-    load: Callable[[str], object], keys: Sequence[str], max_concurrent: int, slow_s: float, *, wait_for_all: bool
+    load: Callable[[str], object],
+    keys: Sequence[str],
+    max_concurrent: int,
+    slow_s: float,
+    *,
+    wait_for_all: bool,
 ) -> None:
     """Call `load` for each key on its own threads, up to `max_concurrent` at the same time.
 
@@ -292,7 +316,9 @@ class _ConcurrentLoads:
 
     def _start(self, now: float) -> None:
         key = self._keys.popleft()
-        thread = threading.Thread(target=self._run, args=(key,), name=f"wait for {key}", daemon=True)
+        thread = threading.Thread(
+            target=self._run, args=(key,), name=f"wait for {key}", daemon=True
+        )
         self._since[thread] = now
         thread.start()
 

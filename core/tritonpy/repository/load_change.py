@@ -52,7 +52,10 @@ def plan_reuse(
     """
     kept: list[LoadedModel] = []
     if any(model.version in chosen for model in serving):
-        requested = without_instances(new.original_config), without_instances(normalized(new.original_config))
+        requested = (
+            without_instances(new.original_config),
+            without_instances(normalized(new.original_config)),
+        )
         kept = [
             model
             for model in serving
@@ -60,18 +63,31 @@ def plan_reuse(
         ]
     kept_versions = {model.version for model in kept}
     to_load = [version for version in chosen if version not in kept_versions]
-    untouched = [model for model in serving if new.requested_versions and model.version not in new.requested_versions]
+    untouched = [
+        model
+        for model in serving
+        if new.requested_versions and model.version not in new.requested_versions
+    ]
     return ReusePlan(to_load, kept, untouched)
 
 
 def _unchanged(
-    model: LoadedModel, old: PreparedModel, new: PreparedModel, requested: tuple[ModelConfig, ModelConfig]
+    model: LoadedModel,
+    old: PreparedModel,
+    new: PreparedModel,
+    requested: tuple[ModelConfig, ModelConfig],
 ) -> bool:
     given, normalized = requested
     return (
-        not (old.original_config.model_repository_agents.agents or new.original_config.model_repository_agents.agents)
+        not (
+            old.original_config.model_repository_agents.agents
+            or new.original_config.model_repository_agents.agents
+        )
         and _content(old.listing, model.version) == _content(new.listing, model.version)
-        and (without_instances(old.original_config) == given or without_instances(model.config) == normalized)
+        and (
+            without_instances(old.original_config) == given
+            or without_instances(model.config) == normalized
+        )
     )
 
 
@@ -95,7 +111,7 @@ def _is_version(folder: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class InstanceUpdate:
-    """Serving versions, each with its new configuration and the prepared change of its instances."""
+    """Serving versions with new configurations and the prepared changes of their instances."""
 
     changes: Sequence[tuple[LoadedModel, ModelConfig, Instances, InstanceChange]] = ()
 
@@ -202,7 +218,9 @@ class LoadChange:
     def origins(self, before: LoadedVersions | None) -> Origins:
         """Return what each version is loaded from."""
         built = dict.fromkeys(self.built, self.prepared)
-        return built if before is None else {v: built.get(v) or before.origins[v] for v in self.models}
+        return (
+            built if before is None else {v: built.get(v) or before.origins[v] for v in self.models}
+        )
 
     def discard(self) -> None:
         """Close what was built; the serving versions are unchanged."""
@@ -214,7 +232,9 @@ class LoadChange:
 class LoadChangeManager:
     """Prepares and applies changes. `memory` is set if memory is limited."""
 
-    def __init__(self, table: ModelTable, loader: ModelLoader, version_loader: VersionLoader) -> None:
+    def __init__(
+        self, table: ModelTable, loader: ModelLoader, version_loader: VersionLoader
+    ) -> None:
         self.memory: MemoryBudget | None = None
         self._table = table
         self._loader = loader
@@ -269,7 +289,9 @@ class LoadChangeManager:
             if self.memory is not None:
                 self.memory.keep_versions(origin, models)
 
-    def _grow(self, update: InstanceUpdate, serving: Sequence[LoadedModel], origins: Origins) -> None:
+    def _grow(
+        self, update: InstanceUpdate, serving: Sequence[LoadedModel], origins: Origins
+    ) -> None:
         assert self.memory is not None, "memory is limited when this is called: this is a bug"  # noqa: S101
         changed = {model.version for model in update.models}
         for origin, models in _by_origin(origins, serving):
@@ -290,13 +312,20 @@ class LoadChangeManager:
             for version, model in models.items():
                 model.close()
                 self._table.set_state(
-                    prepared.key, version, State.UNAVAILABLE, "it does not fit into the memory budget"
+                    prepared.key,
+                    version,
+                    State.UNAVAILABLE,
+                    "it does not fit into the memory budget",
                 )
             raise
         return models
 
 
-def _by_origin(origins: Origins, models: Sequence[LoadedModel]) -> list[tuple[PreparedModel, list[LoadedModel]]]:
+def _by_origin(
+    origins: Origins, models: Sequence[LoadedModel]
+) -> list[tuple[PreparedModel, list[LoadedModel]]]:
     """Return each distinct origin with those of `models` that were loaded from it."""
     distinct = {id(prepared): prepared for prepared in origins.values()}.values()
-    return [(each, [model for model in models if origins[model.version] is each]) for each in distinct]
+    return [
+        (each, [model for model in models if origins[model.version] is each]) for each in distinct
+    ]

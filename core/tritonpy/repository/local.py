@@ -27,7 +27,9 @@ _LONGEST_MS = 5_000  # longest wait for that pause
 class FolderWatch:
     """Calls `changed` after changes anywhere below a folder, on its own thread."""
 
-    def __init__(self, watch: Callable[..., Any], folder: Path, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, watch: Callable[..., Any], folder: Path, changed: Callable[[], None]
+    ) -> None:
         self._watch = watch
         self._folder = folder
         self._changed = changed
@@ -71,7 +73,9 @@ class FolderWatch:
             ):
                 self._changed()
         except Exception as error:
-            log.warning("cannot watch '%s', changes are detected by polling: %s", self._folder, error)
+            log.warning(
+                "cannot watch '%s', changes are detected by polling: %s", self._folder, error
+            )
 
 
 class LocalRepository(Repository):
@@ -96,10 +100,15 @@ class LocalRepository(Repository):
     def names(self) -> Collection[str]:
         try:
             with os.scandir(self.root) as entries:
-                return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+                return sorted(
+                    entry.name
+                    for entry in entries
+                    if entry.is_dir() and not entry.name.startswith(".")
+                )
         except OSError as error:
             raise Unavailable(
-                f"model repository '{self.context.url}' cannot be read: {error.strerror} ({self.root})"
+                f"model repository '{self.context.url}' cannot be read: {error.strerror} "
+                f"({self.root})"
             ) from error
 
     def watch(self, changed: Callable[[], None]) -> None:
@@ -120,7 +129,9 @@ def list_model(name: str, path: Path) -> ModelListing:
     return ModelListing(name, f"{hash(frozenset(files.items())):x}", files, path)
 
 
-def _fingerprints(folder: Path, prefix: str, above: frozenset[tuple[int, int]]) -> Iterator[tuple[str, str]]:
+def _fingerprints(
+    folder: Path, prefix: str, above: frozenset[tuple[int, int]]
+) -> Iterator[tuple[str, str]]:
     try:
         status = os.stat(folder)
         itself = status.st_dev, status.st_ino

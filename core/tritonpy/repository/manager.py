@@ -82,7 +82,13 @@ class RepositoryManager:
         self._ensembles = EnsembleReconciler(table, version_loader, self._drainer, events.loaded)
         load_threads = LoadThreads(load_timeout_s)
         self._models = ModelOperations(
-            table, loader, version_loader, self._ensembles, self._drainer, events.loaded, load_threads
+            table,
+            loader,
+            version_loader,
+            self._ensembles,
+            self._drainer,
+            events.loaded,
+            load_threads,
         )
         self._names: dict[str, str] = {}
         self._requested: set[str] = set()
@@ -98,7 +104,11 @@ class RepositoryManager:
         Raises `Unavailable` for an unreadable repository.
         """
         found = self._sources.scan()
-        keys = found.names if names is None else [key for name in sorted(names) for key in found.keys_for(name)]
+        keys = (
+            found.names
+            if names is None
+            else [key for name in sorted(names) for key in found.keys_for(name)]
+        )
         failures: dict[str, TritonError] = {}
         done = 0
 
@@ -143,7 +153,9 @@ class RepositoryManager:
         """
         _check_name(name)
         if files and config is None:
-            raise InvalidArgument("Load parameter 'config' must be specified for model file override")
+            raise InvalidArgument(
+                "Load parameter 'config' must be specified for model file override"
+            )
         check_file_names(files or ())
         found = self._sources.look_up(name)
         if not found.models and not files:
@@ -151,7 +163,10 @@ class RepositoryManager:
         if files:
             requests = [LoadRequest(name, name, found.models.get(name), config, files, versions)]
         else:
-            requests = [LoadRequest(key, name, model, config, None, versions) for key, model in found.models.items()]
+            requests = [
+                LoadRequest(key, name, model, config, None, versions)
+                for key, model in found.models.items()
+            ]
         keys = [request.key for request in requests]
         self._mark_requested(keys)
         for request in requests:
@@ -160,9 +175,15 @@ class RepositoryManager:
         self._load_members(keys)
         errors += [error for key in keys if (error := self._settle_ensemble(key)) is not None]
         if errors:
-            raise errors[0] if len(errors) == 1 else InvalidArgument("".join(error.message for error in errors))
+            raise (
+                errors[0]
+                if len(errors) == 1
+                else InvalidArgument("".join(error.message for error in errors))
+            )
 
-    def unload(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
+    def unload(
+        self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()
+    ) -> None:
         """Stop accepting requests for a model; return while requests in flight finish.
 
         An unknown name is not an error, as in Triton. With `versions`, only those are unloaded,
@@ -171,7 +192,9 @@ class RepositoryManager:
         themselves or belong to another ensemble.
         """
         self._unload(
-            {key for key, plain_name in list(self._names.items()) if plain_name == name}, unload_dependents, versions
+            {key for key, plain_name in list(self._names.items()) if plain_name == name},
+            unload_dependents,
+            versions,
         )
 
     def poll(self) -> None:
@@ -183,15 +206,27 @@ class RepositoryManager:
             if self._models.is_changed(LoadRequest(key, model.listing.name, model))
             and not self._is_current_lazy(key, model)
         ]
-        removed = {key for key in (*self._models.active_models(), *self._lazy_keys()) if key not in found.models}
+        removed = {
+            key
+            for key in (*self._models.active_models(), *self._lazy_keys())
+            if key not in found.models
+        }
         for key in sorted(removed):
             log.info("'%s': %s", key, DUPLICATE if key in found.duplicates else REMOVED)
         self._unload(removed)
         changed = self._select_eager(changed, found, {})
         if changed:
             for key in changed:
-                self._models.cancel_slow_load(LoadRequest(key, found.models[key].listing.name, found.models[key]))
-            load_many(partial(self._reload, found=found), changed, self._threads, SLOW_S, wait_for_all=False)
+                self._models.cancel_slow_load(
+                    LoadRequest(key, found.models[key].listing.name, found.models[key])
+                )
+            load_many(
+                partial(self._reload, found=found),
+                changed,
+                self._threads,
+                SLOW_S,
+                wait_for_all=False,
+            )
             for key in changed:
                 self._remark_failure(key, self._settle_ensemble(key))
 
@@ -205,7 +240,8 @@ class RepositoryManager:
         """
         if error is not None:
             self._table.set_remarks(
-                key, f"still serves the previous load; the last load failed: {error.message.rstrip()}"
+                key,
+                f"still serves the previous load; the last load failed: {error.message.rstrip()}",
             )
 
     def operations(self) -> Mapping[Operation, OperationHandler]:
@@ -237,7 +273,11 @@ class RepositoryManager:
 
     def in_flight(self) -> list[tuple[str, int, int]]:
         """Return (name, version, requests in flight) of every ready version that has some."""
-        return [(model.name, model.version, model.in_flight) for model in self._table.all_ready() if model.in_flight]
+        return [
+            (model.name, model.version, model.in_flight)
+            for model in self._table.all_ready()
+            if model.in_flight
+        ]
 
     def stop(self, timeout_s: float) -> bool:
         """Unload everything, waiting up to `timeout_s` for requests in flight.
@@ -274,10 +314,14 @@ class RepositoryManager:
         self, keys: Collection[str], unload_dependents: bool = False, versions: Collection[int] = ()
     ) -> None:  # fmt: skip
         while keys:
-            members = {key: self._ensembles.members(key) for key in keys} if unload_dependents else {}
+            members = (
+                {key: self._ensembles.members(key) for key in keys} if unload_dependents else {}
+            )
             names = {key: self._names[key] for key in sorted(keys)}
             removed = [
-                key for key in names if not (versions and self._models.unload_versions(key, names[key], versions))
+                key
+                for key in names
+                if not (versions and self._models.unload_versions(key, names[key], versions))
             ]
             with self._guard:
                 self._requested.difference_update(removed)
@@ -287,18 +331,24 @@ class RepositoryManager:
                 self._models.unload(names)
             followed = {member for key in removed for member in members.get(key, ())}
             keys = {
-                member for member in followed if member not in self._requested and not self._ensembles.is_member(member)
+                member
+                for member in followed
+                if member not in self._requested and not self._ensembles.is_member(member)
             }
             versions = ()
 
-    def _select_eager(self, keys: Sequence[str], found: Scan, failures: dict[str, TritonError]) -> list[str]:
+    def _select_eager(
+        self, keys: Sequence[str], found: Scan, failures: dict[str, TritonError]
+    ) -> list[str]:
         """Return the models to load now, and register the lazy ones."""
         eager: dict[str, bool] = {}
 
         def check(key: str) -> None:
             model = found.models.get(key)
             try:
-                lazy = model is not None and self._register_lazy(LoadRequest(key, model.listing.name, model))
+                lazy = model is not None and self._register_lazy(
+                    LoadRequest(key, model.listing.name, model)
+                )
             except TritonError as error:
                 log.error("failed to load '%s': %s", key, error.message)
                 self._table.set_model_reason(key, error.message)
@@ -319,7 +369,9 @@ class RepositoryManager:
         config_name = self._loader.load_context.config_name
         choice = None
         if found is not None and not request.files:
-            choice = lazy_choice(found, request.config, config_name, self._memory, as_member=as_member)
+            choice = lazy_choice(
+                found, request.config, config_name, self._memory, as_member=as_member
+            )
         if choice is not None and found is not None:
             self._names[key] = request.name
             listing = found.listing
@@ -362,7 +414,9 @@ class RepositoryManager:
         with self._guard:
             if self._residency is None:
                 load_context = self._loader.load_context
-                kind = load_context.plugins.get("tritonpy_residency_policies", "lru", "residency policy").load()
+                kind = load_context.plugins.get(
+                    "tritonpy_residency_policies", "lru", "residency policy"
+                ).load()
                 policy: ResidencyPolicy = kind(
                     ResidencyContext(
                         self._memory,
@@ -381,7 +435,7 @@ class RepositoryManager:
             return self._residency
 
     def _load_lazy(self, key: str, name: str, override: str | None, deadline: LoadDeadline) -> None:
-        """Load a lazy model, and its members, which are lazy too unless they are requested otherwise.
+        """Load a lazy model and its members, lazy too unless requested otherwise.
 
         Raises `InsufficientCapacity` if memory is missing.
         """
@@ -401,14 +455,18 @@ class RepositoryManager:
             capacity_error = next(filter(None, map(_capacity_error, (error, *errors))), None)
             if capacity_error is None:
                 raise
-            raise type(capacity_error)(capacity_error.message, retry_after_s=capacity_error.retry_after_s) from None
+            raise type(capacity_error)(
+                capacity_error.message, retry_after_s=capacity_error.retry_after_s
+            ) from None
 
     def _unloaded(self, model: LoadedModel) -> None:
         if self._residency is not None:
             self._residency.unloaded(model)
         self._events.unloaded(model)
 
-    def _load_members(self, keys: Iterable[str], deadline: LoadDeadline | None = None) -> list[TritonError]:
+    def _load_members(
+        self, keys: Iterable[str], deadline: LoadDeadline | None = None
+    ) -> list[TritonError]:
         """Load the members of the ensembles among `keys`, recursively; return the errors."""
         errors: list[TritonError] = []
 
@@ -417,8 +475,14 @@ class RepositoryManager:
             try:
                 if model is not None:
                     as_member = deadline is not None and key not in self._requested
-                    if as_member or self._residency is None or self._residency.fingerprint(key) is None:
-                        self._register_lazy(LoadRequest(key, model.listing.name, model), as_member=as_member)
+                    if (
+                        as_member
+                        or self._residency is None
+                        or self._residency.fingerprint(key) is None
+                    ):
+                        self._register_lazy(
+                            LoadRequest(key, model.listing.name, model), as_member=as_member
+                        )
             except TritonError as error:
                 errors.append(error)
                 return
@@ -449,9 +513,14 @@ class RepositoryManager:
         if key not in found.models:
             return _not_found(key, found)
         model = found.models[key]
-        return self._load_one(LoadRequest(key, model.listing.name, model, as_member=as_member, deadline=deadline), note)
+        return self._load_one(
+            LoadRequest(key, model.listing.name, model, as_member=as_member, deadline=deadline),
+            note,
+        )
 
-    def _load_one(self, request: LoadRequest, note: str | Callable[[], str] = "") -> TritonError | None:
+    def _load_one(
+        self, request: LoadRequest, note: str | Callable[[], str] = ""
+    ) -> TritonError | None:
         self._names[request.key] = request.name
         try:
             self._models.load(request, note)
@@ -472,7 +541,9 @@ def _check_name(name: str) -> None:
     if not trimmed:
         raise InvalidArgument("Model name cannot be empty. Please enter a valid name to deploy.")
     if "/" in name or any(part in {".", ".."} for part in trimmed.split("\\")):
-        raise InvalidArgument(f"invalid model name '{name}', model name must not contain path traversal characters")
+        raise InvalidArgument(
+            f"invalid model name '{name}', model name must not contain path traversal characters"
+        )
 
 
 def _capacity_error(error: TritonError) -> InsufficientCapacity | None:
@@ -485,7 +556,11 @@ def _capacity_error(error: TritonError) -> InsufficientCapacity | None:
 def _not_found(name: str, found: Scan) -> TritonError:
     """Log that no model of this name can be loaded, and return the error for the caller."""
     duplicates = name in found.duplicates
-    text = "not unique across all model repositories" if duplicates else "model not found in any model repository."
+    text = (
+        "not unique across all model repositories"
+        if duplicates
+        else "model not found in any model repository."
+    )
     log.error("failed to poll model '%s': %s", name, text)
     reason = f": {DUPLICATE}" if name in found.duplicates else ""
     return Internal(f"failed to load '{name}', failed to poll from model repository{reason}")

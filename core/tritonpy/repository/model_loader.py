@@ -25,7 +25,11 @@ from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.config.completion import fill_backend, merge_auto_complete
 from tritonpy.config.folder_hints import layout_hint
 from tritonpy.config.known_backends import BackendFiles, formats
-from tritonpy.config.model_files import file_name_problems, foreign_path_problems, resolve_model_file
+from tritonpy.config.model_files import (
+    file_name_problems,
+    foreign_path_problems,
+    resolve_model_file,
+)
 from tritonpy.config.normalization import normalize
 from tritonpy.config.problem import ConfigProblem, InvalidConfig, ParsedConfig, refuse_problems
 from tritonpy.config.validate import validate
@@ -52,12 +56,23 @@ from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
 
 log = logging.getLogger("tritonpy.repository")
 
-SCHEDULERS = {"dynamic_batching": "dynamic", "sequence_batching": "sequence", "ensemble_scheduling": "ensemble"}
-_NO_EFFECT = "the parameter batch_policy '%s' has no effect: only dynamic_batching, and sequence_batching with 'oldest', use a policy"
+SCHEDULERS = {
+    "dynamic_batching": "dynamic",
+    "sequence_batching": "sequence",
+    "ensemble_scheduling": "ensemble",
+}
+_NO_EFFECT = (
+    "the parameter batch_policy '%s' has no effect: only dynamic_batching, "
+    "and sequence_batching with 'oldest', use a policy"
+)
 
 
 _MOST_FILES = 1000
-_ABOUT_LAYOUT = ("Could not determine backend", "unable to find '", "at least one version must be available")
+_ABOUT_LAYOUT = (
+    "Could not determine backend",
+    "unable to find '",
+    "at least one version must be available",
+)
 """Error texts that wrong file names may cause."""
 
 
@@ -74,7 +89,8 @@ def resolve_runtime(config: ModelConfig, backends: Backends) -> str:
         and not _plugin_serves_runtime(config, backends)
     ):
         raise InvalidArgument(
-            f"unable to find Python backend based backend library '{MODEL_FILE}' for model '{config.name}', "
+            f"unable to find Python backend based backend library '{MODEL_FILE}' for model "
+            f"'{config.name}', "
             f"searched: '{folders.folder(config.backend) / MODEL_FILE}'"
         )
     return config.runtime if backends.folder(config.backend, config.runtime) is None else MODEL_FILE
@@ -102,7 +118,12 @@ def model_identity(context: ModelContext, shared: bool) -> bytes:
         digest.update(os.urandom(32))
         return digest.digest()
     settings = context.config.SerializeToString(deterministic=True)
-    for part in (context.namespace.encode(), context.name.encode(), b"%d" % context.version, settings):
+    for part in (
+        context.namespace.encode(),
+        context.name.encode(),
+        b"%d" % context.version,
+        settings,
+    ):
         _add(digest, part)
     for path in _files(context.directory, context.path):
         _add(digest, path.relative_to(context.directory).as_posix().encode())
@@ -128,9 +149,12 @@ def _files(directory: Path, version: Path) -> list[Path]:
 
 
 def load_hint(
-    text: str, listing: ModelListing, directory: Path | None, installed: Callable[[], Iterable[BackendFiles]]
+    text: str,
+    listing: ModelListing,
+    directory: Path | None,
+    installed: Callable[[], Iterable[BackendFiles]],
 ) -> str:
-    """Return the hint to append to the error `text` of a load, with a full stop before it, or ""."""
+    """Return the hint for the error `text` of a load, with a full stop before it, or ""."""
     hint = unreadable_hint(directory) if directory is not None else ""
     if not hint and any(sign in text for sign in _ABOUT_LAYOUT):
         hint = layout_hint(listing.name, listing.files, formats(list(installed())))
@@ -187,7 +211,10 @@ def _lines(model: str, directory: Path, filename: str) -> Sequence[str]:
 
 
 class ModelLoader:
-    """Loads models in three steps: `prepare`, `complete`, and `load` for each version. Stateless."""
+    """Loads models in three steps: `prepare`, `complete`, and `load` for each version.
+
+    Stateless.
+    """
 
     def __init__(self, load_context: LoadContext) -> None:
         self._load_context = load_context
@@ -217,7 +244,9 @@ class ModelLoader:
             prepared = self._prepare(listing, path, override, release)
             prepared.namespace = namespace
             if override is not None:
-                prepared.file_config = ModelConfig() if files_from_request else self._file_config(prepared.directory)
+                prepared.file_config = (
+                    ModelConfig() if files_from_request else self._file_config(prepared.directory)
+                )
             if is_ensemble(prepared.config):
                 self._check_ensemble(prepared)
         except BaseException:
@@ -242,7 +271,9 @@ class ModelLoader:
         load_context = self._load_context
         reading, source = read_config(path, load_context.config_name, override)
         if reading.problems:
-            raise InvalidConfig([*reading.problems, *self._further_problems(reading, listing.name)], source)
+            raise InvalidConfig(
+                [*reading.problems, *self._further_problems(reading, listing.name)], source
+            )
         given = reading.config
         agents = AgentChain(listing.name, given, self._agents(listing.name, given))
         try:
@@ -253,8 +284,14 @@ class ModelLoader:
                 reading, source = self._reread(reading, source, directory)
                 given = reading.config
             config = self._with_backend(given, listing)
-            misnamed = [problem for problem in identity_problems(config, listing.name) if problem.path == "name"]
-            refuse_problems(misnamed and (self._further_problems(reading, listing.name) or misnamed), source)
+            misnamed = [
+                problem
+                for problem in identity_problems(config, listing.name)
+                if problem.path == "name"
+            ]
+            refuse_problems(
+                misnamed and (self._further_problems(reading, listing.name) or misnamed), source
+            )
         except BaseException:
             agents.notify(AgentAction.LOAD_FAIL)
             raise
@@ -271,7 +308,7 @@ class ModelLoader:
         )
 
     def _file_config(self, directory: Path) -> ModelConfig:
-        """Return the configuration in the model's own file, or an empty one if it cannot be read."""
+        """Return the configuration in the model's file, or an empty one if it cannot be read."""
         try:
             return read_config(directory, self._load_context.config_name, None)[0].config
         except InvalidArgument:
@@ -292,7 +329,7 @@ class ModelLoader:
         return config if config.input and config.output else None
 
     def hint(self, text: str, listing: ModelListing, directory: Path | None) -> str:
-        """Return a hint for the operator about a load that failed with `text`, or an empty string."""
+        """Return a hint for the operator about a load that failed with `text`, or ""."""
         return load_hint(text, listing, directory, self._load_context.backends.files)
 
     def in_processes(self, prepared: PreparedModel, config: ModelConfig, version: int) -> bool:
@@ -316,7 +353,9 @@ class ModelLoader:
         config.runtime = resolve_runtime(config, backends)
         return config
 
-    def _reread(self, reading: ParsedConfig, source: str, directory: Path) -> tuple[ParsedConfig, str]:
+    def _reread(
+        self, reading: ParsedConfig, source: str, directory: Path
+    ) -> tuple[ParsedConfig, str]:
         """Return the configuration in `directory` if the agents changed it, else the given one.
 
         Raises `InvalidConfig` with every problem of its text, and `InvalidArgument` if it names
@@ -331,7 +370,8 @@ class ModelLoader:
             reread.config.model_repository_agents.CopyFrom(agents)
         elif reread.config.model_repository_agents != agents:
             raise InvalidArgument(
-                f"{where} names other repository agents than {source} did when it was read: it changed meanwhile, load the model again"
+                f"{where} names other repository agents than {source} did when it was read: "
+                "it changed meanwhile, load the model again"
             )
         return reread, where
 
@@ -347,7 +387,8 @@ class ModelLoader:
         found = [
             problem
             for problem in self._problems(config, name)
-            if problem.path in reading.positions and not any(path.startswith(problem.path) for path in unread)
+            if problem.path in reading.positions
+            and not any(path.startswith(problem.path) for path in unread)
         ]
         return with_positions(found, reading.positions)
 
@@ -371,9 +412,13 @@ class ModelLoader:
     def _report_missing_device(self, config: ModelConfig) -> None:
         """Log the package to install if `config` asks for GPUs, but no plugin provides them."""
         if isinstance(self._load_context.gpus, NoDevice):
-            kinds = {group.kind for group in config.instance_group} or {ModelInstanceGroup.KIND_AUTO}
+            kinds = {group.kind for group in config.instance_group} or {
+                ModelInstanceGroup.KIND_AUTO
+            }
             uses_gpu = bool(config.backend) and self._backend(config).uses_gpu
-            if ModelInstanceGroup.KIND_GPU in kinds or (uses_gpu and ModelInstanceGroup.KIND_AUTO in kinds):
+            if ModelInstanceGroup.KIND_GPU in kinds or (
+                uses_gpu and ModelInstanceGroup.KIND_AUTO in kinds
+            ):
                 log.warning("model '%s' cannot use a GPU: %s", config.name, missing_plugin())
 
     def _check_paths(self, prepared: PreparedModel) -> None:
@@ -397,13 +442,18 @@ class ModelLoader:
         problems += batch_library_problems(config, prepared.listing.files)
         refuse_problems(problems, source or prepared.source)
 
-    def _problems(self, config: ModelConfig, name: str, *, tensors: bool = True) -> list[ConfigProblem]:
+    def _problems(
+        self, config: ModelConfig, name: str, *, tensors: bool = True
+    ) -> list[ConfigProblem]:
         gpus = self._load_context.gpus
         minimum = gpus.settings.min_supported_compute_capability
         return validate(config, name, gpus.ids, tensors=tensors, min_compute_capability=minimum)
 
     def load(self, prepared: PreparedModel, version: int) -> LoadedModel:
-        """Load one version; returns when its instances are ready. Raises the backend's exception."""
+        """Load one version; returns when its instances are ready.
+
+        Raises the backend's exception.
+        """
         load_context, config = self._load_context, prepared.config
         context = self._context(prepared, version)
         try:
@@ -418,7 +468,9 @@ class ModelLoader:
                 load_context.latencies,
             )
             if load_context.cache is not None and config.response_cache.enable:
-                model.use_cache(load_context.cache, model_identity(context, load_context.cache.shared))
+                model.use_cache(
+                    load_context.cache, model_identity(context, load_context.cache.shared)
+                )
             scheduler = self._scheduler(context, model)
             model.attach(scheduler)
             if scheduler.uses_instances:
@@ -441,18 +493,28 @@ class ModelLoader:
         model.request_parameters = backend.request_parameters
         model.runner = self._runner(context, backend, model, scheduler)
         try:
-            model.instances = Instances(model.runner, scheduler, model.dispatcher, self._load_context.gpu_limits)
+            model.instances = Instances(
+                model.runner, scheduler, model.dispatcher, self._load_context.gpu_limits
+            )
             model.instances.make(model.instances.prepare(context.config))
         except BaseException:
             model.runner.stop()
             raise
 
     def _runner(
-        self, context: ModelContext, backend: type[Backend], model: LoadedModel, scheduler: Scheduler
+        self,
+        context: ModelContext,
+        backend: type[Backend],
+        model: LoadedModel,
+        scheduler: Scheduler,
     ) -> Runner:
         config = context.config
-        samples = partial(warmup_samples, config, context.directory) if config.model_warmup else None
-        execution = ModelExecution(context, backend, model.dispatcher, model.callbacks, samples, scheduler.prefetch)
+        samples = (
+            partial(warmup_samples, config, context.directory) if config.model_warmup else None
+        )
+        execution = ModelExecution(
+            context, backend, model.dispatcher, model.callbacks, samples, scheduler.prefetch
+        )
         try:
             return self._load_context.runners.get(context, backend).runner(execution)
         except StartupError as error:
@@ -484,7 +546,9 @@ class ModelLoader:
                 for output in config.output
                 if output.data_type in DATATYPE_OF_NUMBER
             },
-            options=backends.options(config.backend, config.runtime) if config.backend else NoOptions(),
+            options=backends.options(config.backend, config.runtime)
+            if config.backend
+            else NoOptions(),
             engine=self._load_context.engine,
             log=logging.LoggerAdapter(
                 logging.getLogger("tritonpy.backend"), {"model": config.name, "version": version}
@@ -492,12 +556,16 @@ class ModelLoader:
             shared=prepared.shared_objects.take(version),
             metrics=ModelMetrics(self._load_context.metrics),
             default_max_batch_size=(
-                backends.default_max_batch_size(config.backend, config.runtime) if config.backend else 0
+                backends.default_max_batch_size(config.backend, config.runtime)
+                if config.backend
+                else 0
             ),
             backend_directory=backends.folder(config.backend, config.runtime),
             namespace=prepared.namespace,
             memory=self._load_context.gpus.model_memory(config.optimization),
-            cancellation=prepared.attempt.cancellation if prepared.attempt is not None else LoadCancellation(),
+            cancellation=prepared.attempt.cancellation
+            if prepared.attempt is not None
+            else LoadCancellation(),
             gpus=self._load_context.gpus,
         )
 
@@ -506,14 +574,17 @@ class ModelLoader:
         if not config.backend:
             return normalize(config, self._load_context.gpus.ids)
         backend = self._backend(config)
-        return normalize(config, self._load_context.gpus.ids, backend.default_instance_count, backend.uses_gpu)
+        return normalize(
+            config, self._load_context.gpus.ids, backend.default_instance_count, backend.uses_gpu
+        )
 
     def _agents(self, model: str, config: ModelConfig) -> list[RepoAgent]:
         named = [entry.name for entry in config.model_repository_agents.agents]
         missing = [name for name in self._load_context.required_agents if name not in named]
         if missing:
             raise InvalidArgument(
-                f"model '{model}': this server loads only models that name the repository agent '{missing[0]}' under model_repository_agents"
+                f"model '{model}': this server loads only models that name the repository agent "
+                f"'{missing[0]}' under model_repository_agents"
             )
         try:
             return [self._load_context.agents(name) for name in named]
@@ -530,15 +601,17 @@ class ModelLoader:
         choice = context.config.WhichOneof("scheduling_choice")
         kind: type[Scheduler] = DirectScheduler
         if choice is not None:
-            kind = self._registered("tritonpy_schedulers", SCHEDULERS[choice], "scheduler", context.name)
+            kind = self._registered(
+                "tritonpy_schedulers", SCHEDULERS[choice], "scheduler", context.name
+            )
         load_context = self._load_context
 
         policies: list[BatchPolicy] = []
 
         def policy(name: str) -> BatchPolicy:
-            found: BatchPolicy = self._registered("tritonpy_batch_policies", name, "batch policy", context.name)(
-                context.config
-            )
+            found: BatchPolicy = self._registered(
+                "tritonpy_batch_policies", name, "batch policy", context.name
+            )(context.config)
             model.accounting.add_policy(found)
             policies.append(found)
             return found

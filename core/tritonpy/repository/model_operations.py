@@ -19,7 +19,12 @@ from tritonpy.repository.dependencies import is_ensemble
 from tritonpy.repository.draining import GRACE_S, Drainer, DrainJob
 from tritonpy.repository.ensemble_reconciler import EnsembleReconciler
 from tritonpy.repository.ensemble_spec import EnsembleSpec
-from tritonpy.repository.load_attempts import LoadAttempt, LoadThreads, ModelLock, unloaded_while_loading
+from tritonpy.repository.load_attempts import (
+    LoadAttempt,
+    LoadThreads,
+    ModelLock,
+    unloaded_while_loading,
+)
 from tritonpy.repository.load_change import LoadChangeManager, LoadedVersions
 from tritonpy.repository.local import list_model
 from tritonpy.repository.memory_reservation import InsufficientCapacity
@@ -37,7 +42,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("tritonpy.repository")
 
 
-def remove_if_idle(table: ModelTable, key: str, remove: Callable[[str], Sequence[DrainJob]]) -> Sequence[DrainJob]:
+def remove_if_idle(
+    table: ModelTable, key: str, remove: Callable[[str], Sequence[DrainJob]]
+) -> Sequence[DrainJob]:
     """Return the jobs from `remove`, or nothing if a version is in use or none is ready.
 
     The locks of all versions are held meanwhile, so that no version can accept a request between
@@ -163,12 +170,18 @@ class ModelOperations:
     def cancel_slow_load(self, request: LoadRequest) -> None:
         """Cancel a slow load of the model if its files have changed since."""
         attempt = self._lock_of(request.key).attempt
-        if attempt is None or attempt.fingerprint == request.fingerprint or attempt.age_s < self._threads.slow_s:
+        if (
+            attempt is None
+            or attempt.fingerprint == request.fingerprint
+            or attempt.age_s < self._threads.slow_s
+        ):
             return
         reason = "its files changed while it was loading, so it is loaded again"
         attempt.cancel(InvalidArgument(f"load failed for model '{request.key}': {reason}\n"))
 
-    def _record_failure(self, request: LoadRequest, attempt: LoadAttempt, error: TritonError) -> None:
+    def _record_failure(
+        self, request: LoadRequest, attempt: LoadAttempt, error: TritonError
+    ) -> None:
         key, text = request.key, error.message.rstrip()
         if attempt.error is not None:
             self._table.cancel_loading(key, attempt.cancellation.reason)
@@ -206,7 +219,11 @@ class ModelOperations:
             return False
         try:
             with self._ensembles.locked():
-                jobs = [] if self._ensembles.is_member(key) else remove_if_idle(self._table, key, self._remove)
+                jobs = (
+                    []
+                    if self._ensembles.is_member(key)
+                    else remove_if_idle(self._table, key, self._remove)
+                )
         finally:
             lock.release()
         if jobs:
@@ -267,7 +284,11 @@ class ModelOperations:
             if loaded is None:
                 self._ensembles.remove_versions(key, versions)
                 return ()
-            remaining = {model.version: model for model in self._table.ready(key) if model.version not in versions}
+            remaining = {
+                model.version: model
+                for model in self._table.ready(key)
+                if model.version not in versions
+            }
             origins = {version: loaded.origins[version] for version in remaining}
             self._loaded[key] = LoadedVersions(loaded.fingerprint, overridden=True, origins=origins)
             old = self._table.swap(key, remaining)
@@ -307,7 +328,9 @@ class ModelOperations:
             attempts = [lock.attempt for lock in self._locks.values()]
         for attempt in attempts:
             if attempt is not None:
-                attempt.cancel(InvalidArgument(f"load failed for model '{attempt.key}': Server exiting\n"))
+                attempt.cancel(
+                    InvalidArgument(f"load failed for model '{attempt.key}': Server exiting\n")
+                )
 
     def unload_all(self) -> None:
         """Unload every model after `stop_loading`; canceled loads get `GRACE_S` to end."""
@@ -341,7 +364,9 @@ class ModelOperations:
     def _current(self, key: str) -> LoadedVersions | EnsembleSpec | None:
         return self._loaded.get(key) or self._ensembles.spec(key)
 
-    def _load(self, request: LoadRequest, attempt: LoadAttempt) -> tuple[Sequence[LoadedModel], Sequence[DrainJob]]:
+    def _load(
+        self, request: LoadRequest, attempt: LoadAttempt
+    ) -> tuple[Sequence[LoadedModel], Sequence[DrainJob]]:
         """Return the newly loaded versions and the jobs that drain what they replace."""
         attempt.record(partial(self._table.mark_loading, request.key))
         request, prepared = self._prepare(request)
@@ -357,7 +382,9 @@ class ModelOperations:
                     *request.versions,
                     *(model.version for model in self._table.ready(request.key)),
                 ]
-            return (), self._set_ensemble(attempt, EnsembleSpec(prepared, request.fingerprint, overridden))
+            return (), self._set_ensemble(
+                attempt, EnsembleSpec(prepared, request.fingerprint, overridden)
+            )
         models, jobs = self._load_versions(request, prepared, overridden)
         prepared.agents.notify(AgentAction.LOAD_COMPLETE)
         return models, jobs
@@ -387,10 +414,14 @@ class ModelOperations:
                     listing, path, request.config, folder.cleanup, files_from_request=True
                 )  # fmt: skip
                 return request, prepared
-            assert request.found is not None, "a load without files has a model on disk: this is a bug"  # noqa: S101
+            assert request.found is not None, (  # noqa: S101
+                "a load without files has a model on disk: this is a bug"
+            )
             found, path = request.found.localize()
             release = partial(found.repository.release, path)
-            prepared = self._loader.prepare(found.listing, path, request.config, release, found.namespace)
+            prepared = self._loader.prepare(
+                found.listing, path, request.config, release, found.namespace
+            )
             return replace(request, found=found), prepared
         except Exception as error:
             if isinstance(error, Unavailable):
@@ -426,7 +457,9 @@ class ModelOperations:
                 with attempt.committing(), self._guard:  # `unload_all` sees the change from here on
                     if self._stopping:
                         raise Unavailable("Server exiting")
-                    self._loaded[key] = entry = LoadedVersions(request.fingerprint, overridden, change.origins(before))
+                    self._loaded[key] = entry = LoadedVersions(
+                        request.fingerprint, overridden, change.origins(before)
+                    )
                     jobs = self._ensembles.remove(key)  # the ensemble became a model
                     old = self._table.swap(key, change.models)
             except TritonError:
@@ -451,7 +484,12 @@ class ModelOperations:
         text = _failure(prefix, error).message
         if prepared.attempt is not None:
             prepared.attempt.record(
-                partial(self._ensembles.record_load_failure, key, prepared.name, text.removeprefix(prefix))
+                partial(
+                    self._ensembles.record_load_failure,
+                    key,
+                    prepared.name,
+                    text.removeprefix(prefix),
+                )
             )
         # Triton uses INVALID_ARG for every failed load
         return InvalidArgument(f"{text}\n")
@@ -475,6 +513,8 @@ def _failure(prefix: str, error: Exception) -> TritonError:
         return Internal(f"{prefix}{error.message}")
     # The operating system's text is enough, a traceback adds nothing.
     if isinstance(error, OSError) and error.strerror:
-        return Internal(f"{prefix}{error.strerror}" + (f": '{error.filename}'" if error.filename else ""))
+        return Internal(
+            f"{prefix}{error.strerror}" + (f": '{error.filename}'" if error.filename else "")
+        )
     log.error("%s%s", prefix, error, exc_info=error)
     return Internal(f"{prefix}{type(error).__name__}: {error}")

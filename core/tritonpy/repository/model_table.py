@@ -102,7 +102,9 @@ class ModelTable:
         if record is None or version == NO_VERSION:
             raise NotFound(f"Request for unknown model: '{name}' version {version} is not found")
         if record.model is None:
-            raise Unavailable(f"Request for unknown model: '{name}' version {version} is not at ready state")
+            raise Unavailable(
+                f"Request for unknown model: '{name}' version {version} is not at ready state"
+            )
         return record.model
 
     def register_name(self, key: str, name: str) -> None:
@@ -144,11 +146,18 @@ class ModelTable:
             lazy_listing = self._entries[self.key_of(name)].lazy_listing
         except (InvalidArgument, NotFound):
             return None
-        return lazy_listing if lazy_listing is not None and version in (-1, *lazy_listing.versions) else None
+        return (
+            lazy_listing
+            if lazy_listing is not None and version in (-1, *lazy_listing.versions)
+            else None
+        )
 
     def can_load(self, name: str, version: int = -1) -> bool:
         """Return whether a request would load a lazy model, which is false after a failed load."""
-        return self.lazy_listing(name, version) is not None and not self._entries[self.key_of(name)].failed
+        return (
+            self.lazy_listing(name, version) is not None
+            and not self._entries[self.key_of(name)].failed
+        )
 
     def add_lazy(self, key: str, name: str, lazy_listing: LazyListing, failure: str = "") -> None:
         """List a lazy model that is not loaded; `failure` says why its last load failed."""
@@ -163,14 +172,20 @@ class ModelTable:
                 if record.model is not None or record.state is State.UNLOADING
             }
             absent = VersionRecord(State.UNAVAILABLE, reason)
-            self._replace(entry, {**dict.fromkeys(lazy_listing.versions or (NO_VERSION,), absent), **kept})
+            self._replace(
+                entry, {**dict.fromkeys(lazy_listing.versions or (NO_VERSION,), absent), **kept}
+            )
 
     def remove_lazy(self, key: str) -> None:
         """Undo `add_lazy`."""
         with self._lock:
             entry = self._entries[key]
             entry.lazy_listing, entry.failed = None, False
-            kept = {v: record for v, record in entry.versions.items() if not record.reason.startswith(LAZY)}
+            kept = {
+                v: record
+                for v, record in entry.versions.items()
+                if not record.reason.startswith(LAZY)
+            }
             self._replace(entry, kept)
 
     def ready(self, name: str) -> list[LoadedModel]:
@@ -233,7 +248,9 @@ class ModelTable:
             entry = self._entries.get(name)
             if entry is not None:
                 stopped = VersionRecord(State.UNAVAILABLE, reason)
-                versions = {v: stopped if r.state is State.LOADING else r for v, r in entry.versions.items()}
+                versions = {
+                    v: stopped if r.state is State.LOADING else r for v, r in entry.versions.items()
+                }
                 self._replace(entry, versions)
 
     def set_model_reason(self, name: str, reason: str) -> None:
@@ -290,7 +307,11 @@ class ModelTable:
             for version, record in entry.versions.items():
                 if record.model is not None:
                     versions[version] = VersionRecord(State.UNLOADING)
-                elif record.state is State.UNLOADING or record.reason == UNLOADED or record.reason.startswith(LAZY):
+                elif (
+                    record.state is State.UNLOADING
+                    or record.reason == UNLOADED
+                    or record.reason.startswith(LAZY)
+                ):
                     versions[version] = record
             for version, model in models.items():
                 versions[version] = VersionRecord(State.READY, "", model)
@@ -304,7 +325,12 @@ class ModelTable:
         if entry is None or not entry.versions:
             return [ModelIndex(name)]
         return [
-            ModelIndex(name, str(version) if version != NO_VERSION else "", record.state.value, record.reason)
+            ModelIndex(
+                name,
+                str(version) if version != NO_VERSION else "",
+                record.state.value,
+                record.reason,
+            )
             for version, record in entry.versions.items()
         ]
 

@@ -22,7 +22,9 @@ def write_override(name: str, files: Mapping[str, bytes]) -> tempfile.TemporaryD
     `InvalidArgument` for a path outside the folder or an invalid file name.
     """
     paths = {key: _relative(key) for key in files}
-    folder = tempfile.TemporaryDirectory(prefix=f"tritonpy-{_UNUSUAL.sub('_', name)[:_MAX_PREFIX]}-")
+    folder = tempfile.TemporaryDirectory(
+        prefix=f"tritonpy-{_UNUSUAL.sub('_', name)[:_MAX_PREFIX]}-"
+    )
     try:
         for key, content in files.items():
             _write(key, Path(folder.name, *paths[key]), content)
@@ -37,7 +39,9 @@ def _write(key: str, target: Path, content: bytes) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
     except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-        raise InvalidArgument(f"load parameter '{key}' names a file that is a folder in another parameter") from error
+        raise InvalidArgument(
+            f"load parameter '{key}' names a file that is a folder in another parameter"
+        ) from error
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:  # file systems with shorter limits than usual
             raise
@@ -49,7 +53,8 @@ def check_file_names(keys: Iterable[str]) -> None:
     for key in keys:
         if "\0" in key:
             raise InvalidArgument(
-                f"Invalid file parameter {shortened(key)!r}: a file name cannot contain a null character"
+                f"Invalid file parameter {shortened(key)!r}: a file name cannot contain a null "
+                "character"
             )
 
 
@@ -61,6 +66,7 @@ def _relative(key: str) -> list[str]:
         raise InvalidArgument(f"load parameter 'file:': {error}") from error
     if not parts:
         raise InvalidArgument(
-            f"load parameter '{shortened(key)}' must name a file in the model's folder, such as 'file:1/model.onnx'"
+            f"load parameter '{shortened(key)}' must name a file in the model's folder, "
+            "such as 'file:1/model.onnx'"
         )
     return parts

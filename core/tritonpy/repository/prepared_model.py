@@ -58,7 +58,9 @@ class PreparedModel:
         available = version_folders(self.listing.files)[0]
         if not self.requested_versions:
             return versions_to_load(self.config, available)
-        return sorted({*available} & {*self.requested_versions}), sorted({*self.requested_versions} - {*available})
+        return sorted({*available} & {*self.requested_versions}), sorted(
+            {*self.requested_versions} - {*available}
+        )
 
     def begin_unload(self) -> None:
         """Record that the versions loaded from it are being unloaded."""

@@ -97,7 +97,8 @@ class MemoryBudget(ABC):
     def grow(self, prepared: PreparedModel, models: Collection[LoadedModel]) -> None:
         """Adjust the reservation after serving models got more instances.
 
-        Raises `InsufficientCapacity` if that does not fit; the previous reservation is then restored.
+        Raises `InsufficientCapacity` if that does not fit; the previous reservation is then
+        restored.
         """
 
 
@@ -119,7 +120,13 @@ class ResidencyPolicy(ABC):
 
     @abstractmethod
     def add(
-        self, key: str, name: str, listing: LazyListing, fingerprint: str, pinned: bool, override: str | None
+        self,
+        key: str,
+        name: str,
+        listing: LazyListing,
+        fingerprint: str,
+        pinned: bool,
+        override: str | None,
     ) -> None:
         """List the lazy model `key`, or update its listing.
 

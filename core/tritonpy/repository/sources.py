@@ -78,7 +78,10 @@ class Sources:
         )
 
     def look_up(self, *names: str) -> Scan:
-        """Return the models with these names, without reading other models. Raises as `scan` does."""
+        """Return the models with these names, without reading other models.
+
+        Raises as `scan` does.
+        """
         return _scan(
             self._found(repository, listing)
             for repository in self._repositories
@@ -92,7 +95,9 @@ class Sources:
         Raises as `scan` does.
         """
         return Counter(
-            (self._namespace(repository), name) for repository in self._repositories for name in repository.names()
+            (self._namespace(repository), name)
+            for repository in self._repositories
+            for name in repository.names()
         )
 
     def watch(self, changed: Callable[[], None]) -> None:

@@ -26,7 +26,7 @@ class NoVersions(InvalidArgument):
 
 
 class VersionLoader:
-    """Loads versions and records their states in the model table; serving versions are unchanged."""
+    """Loads versions and records their states in the model table; serving ones stay."""
 
     def __init__(self, table: ModelTable, loader: ModelLoader, retries: int) -> None:
         self._table = table
@@ -49,13 +49,16 @@ class VersionLoader:
             prepared.shared_objects.close()
 
     def _complete(self, prepared: PreparedModel, chosen: Sequence[int]) -> None:
-        # Triton completes the configuration of each version separately, so every version has the error.
+        # Triton completes the configuration of each version separately, so every version has the
+        # error.
         try:
             self._loader.complete(prepared)
         except Exception as error:
             reason = self._reason(prepared, error)
             if not isinstance(error, TritonError):
-                log.debug("the configuration of '%s' cannot be completed", prepared.key, exc_info=error)
+                log.debug(
+                    "the configuration of '%s' cannot be completed", prepared.key, exc_info=error
+                )
             for version in chosen:
                 self._set_state(prepared, version, State.UNAVAILABLE, reason)
                 self._log_failure(prepared, version, reason)
@@ -74,7 +77,9 @@ class VersionLoader:
                 reason = self._reason(prepared, error)
                 self._abandon(prepared, chosen, models, version, reason)
                 self._log_failure(prepared, version, reason)
-                raise VersionsFailed(f"version {version} is at UNAVAILABLE state: {reason};") from error
+                raise VersionsFailed(
+                    f"version {version} is at UNAVAILABLE state: {reason};"
+                ) from error
         return models
 
     def _reason(self, prepared: PreparedModel, error: Exception) -> str:
@@ -88,15 +93,27 @@ class VersionLoader:
         """
         name = prepared.key
         for folder in version_folders(prepared.listing.files)[1]:
-            fault = "contains leading zeros in" if folder.startswith("0") else "has too large a number for a version as"
+            fault = (
+                "contains leading zeros in"
+                if folder.startswith("0")
+                else "has too large a number for a version as"
+            )
             log.warning("ignore version directory '%s' which %s its directory name", folder, fault)
         chosen, missing = prepared.selected_versions()
         if prepared.requested_versions and missing:
-            raise InvalidArgument(f"model '{name}' has no version {', '.join(map(str, missing))} in its folder")
+            raise InvalidArgument(
+                f"model '{name}' has no version {', '.join(map(str, missing))} in its folder"
+            )
         for version in missing:
-            log.error("version %d is specified for model '%s', but the version directory is not present", version, name)
+            log.error(
+                "version %d is specified for model '%s', but the version directory is not present",
+                version,
+                name,
+            )
         if not chosen:
-            text = f"at least one version must be available under the version policy of model '{name}'"
+            text = (
+                f"at least one version must be available under the version policy of model '{name}'"
+            )
             text += self._loader.hint(text, prepared.listing, prepared.directory)
             log.error("failed to load model '%s': %s", name, text)
             raise NoVersions(text)
@@ -108,9 +125,16 @@ class VersionLoader:
             try:
                 model = self._loader.load(prepared, version)
             except Exception as error:
-                if attempt == self._attempts or (prepared.attempt is not None and prepared.attempt.error is not None):
+                if attempt == self._attempts or (
+                    prepared.attempt is not None and prepared.attempt.error is not None
+                ):
                     raise
-                log.warning("failed to load '%s' version %d, retrying: %s", name, version, state_reason(error))
+                log.warning(
+                    "failed to load '%s' version %d, retrying: %s",
+                    name,
+                    version,
+                    state_reason(error),
+                )
             else:
                 model.load_seconds = time.monotonic() - started
                 return model
@@ -127,7 +151,9 @@ class VersionLoader:
         for model in models.values():
             model.close()
         for version in chosen:
-            self._set_state(prepared, version, State.UNAVAILABLE, reason if version == failed else UNLOADED)
+            self._set_state(
+                prepared, version, State.UNAVAILABLE, reason if version == failed else UNLOADED
+            )
 
     @staticmethod
     def _log_failure(prepared: PreparedModel, version: int, reason: str) -> None:
@@ -135,7 +161,9 @@ class VersionLoader:
         if prepared.attempt is None or prepared.attempt.error is None:
             log.error("failed to load '%s' version %d: %s", prepared.key, version, reason)
 
-    def _set_state(self, prepared: PreparedModel, version: int, state: State, reason: str = "") -> None:
+    def _set_state(
+        self, prepared: PreparedModel, version: int, state: State, reason: str = ""
+    ) -> None:
         write = partial(self._table.set_state, prepared.key, version, state, reason)
         if prepared.attempt is None:
             write()
@@ -145,6 +173,10 @@ class VersionLoader:
 
 def state_reason(error: Exception) -> str:
     """Return the error with its code in words, as in Triton's reasons: `Invalid argument: text`."""
-    code, text = (error.code, error.message) if isinstance(error, TritonError) else (Code.INTERNAL, "")
-    words = "Invalid argument" if code is Code.INVALID_ARG else code.name.capitalize().replace("_", " ")
+    code, text = (
+        (error.code, error.message) if isinstance(error, TritonError) else (Code.INTERNAL, "")
+    )
+    words = (
+        "Invalid argument" if code is Code.INVALID_ARG else code.name.capitalize().replace("_", " ")
+    )
     return f"{words}: {text or f'{type(error).__name__}: {error}'}"

@@ -30,7 +30,7 @@ def version_folders(files: Iterable[str]) -> tuple[list[int], list[str]]:
 
 
 def versions_to_load(config: ModelConfig, available: Iterable[int]) -> tuple[list[int], list[int]]:
-    """Return the versions that the policy selects, ascending, and those it names that are missing."""
+    """Return the versions that the policy selects, ascending, and the missing ones it names."""
     present = sorted(available)
     policy = config.version_policy
     missing: list[int] = []

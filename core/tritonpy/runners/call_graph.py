@@ -19,12 +19,19 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 Node = Slot | InferRequest
-_INSTANCE_ADVICE = "make the call from a decoupled model after its 'execute' returned: it then holds no instance"
-_LOOP_ADVICE = "await 'async_exec' instead of 'exec', which blocks the event loop of all the coroutines of an instance"
+_INSTANCE_ADVICE = (
+    "make the call from a decoupled model after its 'execute' returned: it then holds no instance"
+)
+_LOOP_ADVICE = (
+    "await 'async_exec' instead of 'exec', which blocks the event loop of all the coroutines of "
+    "an instance"
+)
 _Caller = TypeVar("_Caller", Batch, InferRequest)
 
 
-def check_model_call(call: InferRequest, inputs: Sequence[Tensor], find: Callable[[str, int], ModelConfig]) -> None:
+def check_model_call(
+    call: InferRequest, inputs: Sequence[Tensor], find: Callable[[str, int], ModelConfig]
+) -> None:
     """Raise the error that a call causes before it becomes a request.
 
     `inputs` are the tensors that the model passed. `find(name, version)` returns the configuration
@@ -34,11 +41,15 @@ def check_model_call(call: InferRequest, inputs: Sequence[Tensor], find: Callabl
     try:
         config = find(name, call.model_version)
     except TritonError:
-        raise Internal(f"Failed for execute the inference request. Model '{name}' is not ready.") from None
+        raise Internal(
+            f"Failed for execute the inference request. Model '{name}' is not ready."
+        ) from None
     if config.model_transaction_policy.decoupled and not call.accepts_decoupled:
         raise Internal(
-            f"Model {name} is using the decoupled. The current BLS request call doesn't support models using the decoupled "
-            "transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls for decoupled models.'"
+            f"Model {name} is using the decoupled. The current BLS request call doesn't support "
+            "models using the decoupled "
+            "transaction policy. Please use 'decoupled=True' argument to the 'exec' or "
+            "'async_exec' calls for decoupled models.'"
         )
     if len(call.inputs) != len(inputs):
         names = [tensor.name for tensor in inputs]
@@ -71,7 +82,9 @@ class CallGraph:
         self._made_for: WeakKeyDictionary[InferRequest, WeakSet[InferRequest]] = WeakKeyDictionary()
         # How often a request has called each model, including finished calls.
         self._models_called: WeakKeyDictionary[InferRequest, Counter[str]] = WeakKeyDictionary()
-        self._dependent: WeakKeyDictionary[InferRequest, WeakSet[InferRequest]] = WeakKeyDictionary()
+        self._dependent: WeakKeyDictionary[InferRequest, WeakSet[InferRequest]] = (
+            WeakKeyDictionary()
+        )
         # For a call that blocks an event loop: the batch that represents the loop.
         self._stopped: WeakKeyDictionary[InferRequest, Batch] = WeakKeyDictionary()
 
@@ -95,7 +108,9 @@ class CallGraph:
                 self._open.discard(call)
                 way = _LOOP_ADVICE if call in self._stopped else _INSTANCE_ADVICE
                 raise _refusal(
-                    call.parent if execution is None else execution.instance, find_cycle(waits, held, call), way
+                    call.parent if execution is None else execution.instance,
+                    find_cycle(waits, held, call),
+                    way,
                 )
 
     def admit_child(self, call: InferRequest) -> None:
@@ -137,7 +152,9 @@ class CallGraph:
         batch = None if call.parent is None else call.parent.batch
         if batch is None or not call.blocks_loop:
             return None
-        self._stopped[call] = loop = Batch([], model=batch.model, instance=batch.instance, executing=True)
+        self._stopped[call] = loop = Batch(
+            [], model=batch.model, instance=batch.instance, executing=True
+        )
         return loop
 
     def _waits(self, call: InferRequest) -> dict[Node, list[list[Node]]]:
@@ -163,7 +180,10 @@ class CallGraph:
         return blocked
 
     def _groups(
-        self, node: Node, blocked: dict[Slot, tuple[ModelConfig, list[InferRequest]]], stopped: Collection[Slot]
+        self,
+        node: Node,
+        blocked: dict[Slot, tuple[ModelConfig, list[InferRequest]]],
+        stopped: Collection[Slot],
     ) -> list[list[Node]]:
         if isinstance(node, Slot):
             return [[call] for call in blocked[node][1]] if node in blocked else []
@@ -171,7 +191,9 @@ class CallGraph:
         if batch is None:
             called = self._models_called.get(node, Counter())
             requested = None if node.outputs is None else tuple(node.outputs)
-            groups += self._instances(node.model_name, node.model_version, requested, blocked, stopped, set(), called)
+            groups += self._instances(
+                node.model_name, node.model_version, requested, blocked, stopped, set(), called
+            )
         elif batch.executing or batch.instance in stopped:
             groups.append([batch.instance])
         groups += [[call] for call in self._still_open(self._made_for.get(node, ()))]
@@ -201,7 +223,9 @@ class CallGraph:
             config = self._find(name, version)
         except TritonError:  # a call to it fails, and so does not wait
             return
-        slots: list[Node] = [slot for slot, (its, _) in blocked.items() if its is config and not slot.draining]
+        slots: list[Node] = [
+            slot for slot, (its, _) in blocked.items() if its is config and not slot.draining
+        ]
         yield from ([slot] for slot in slots if slot in stopped)
         if slots and len(slots) >= sum(not spec.passive for spec in instance_specs(config)):
             yield slots
@@ -213,13 +237,17 @@ class CallGraph:
             to_come[name] -= 1
             if to_come[name] < 0:
                 outputs = tuple(step.output_map)
-                yield from self._instances(name, step.model_version, outputs, blocked, stopped, seen, Counter())
+                yield from self._instances(
+                    name, step.model_version, outputs, blocked, stopped, seen, Counter()
+                )
 
     def _still_open(self, calls: Iterable[InferRequest]) -> list[InferRequest]:
         return [call for call in list(calls) if not call.finished and call in self._open]
 
 
-def _add_call(calls: WeakKeyDictionary[_Caller, WeakSet[InferRequest]], caller: _Caller, call: InferRequest) -> None:
+def _add_call(
+    calls: WeakKeyDictionary[_Caller, WeakSet[InferRequest]], caller: _Caller, call: InferRequest
+) -> None:
     made = calls.get(caller)
     if made is None:
         calls[caller] = made = WeakSet()
@@ -236,13 +264,18 @@ def _refusal(caller: Node | None, path: list[Node], advice: str) -> Unavailable:
     ]
     chain = ", ".join(dict.fromkeys(steps))  # the path ends where it begins
     return Unavailable(
-        f"the call would deadlock: {chain}, and no other instance is free to execute it. Give one of these models more instances "
+        f"the call would deadlock: {chain}, and no other instance is free to execute it. "
+        "Give one of these models more instances "
         f"(instance_group), or {advice}."
     )
 
 
 def _name(node: Node) -> str:
-    return f"instance '{node.name}'" if isinstance(node, Slot) else f"a request of model '{node.model_name}'"
+    return (
+        f"instance '{node.name}'"
+        if isinstance(node, Slot)
+        else f"a request of model '{node.model_name}'"
+    )
 
 
 Waiter = TypeVar("Waiter", bound=Hashable)
@@ -255,7 +288,11 @@ def find_stuck(waits: Waits[Waiter]) -> set[Waiter]:
     """Return the nodes that can never proceed, in any order of events."""
     held = set(waits)
     while True:
-        free = {node for node in held if all(any(each not in held for each in group) for group in waits[node])}
+        free = {
+            node
+            for node in held
+            if all(any(each not in held for each in group) for group in waits[node])
+        }
         if not free:
             return held
         held -= free

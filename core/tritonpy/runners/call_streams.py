@@ -103,8 +103,16 @@ class CallStreams:
         """
         with self._lock:
             calls = list(self._open)
-        models = {call.model_name for call in calls if call.tag.awaited and call.batch is None and not call.finished}
+        models = {
+            call.model_name
+            for call in calls
+            if call.tag.awaited and call.batch is None and not call.finished
+        }
         if models:
             for call in calls:
-                if call.model_name in models and call.batch is not None and call.tag.flow_control.blocks_producer:
+                if (
+                    call.model_name in models
+                    and call.batch is not None
+                    and call.tag.flow_control.blocks_producer
+                ):
                     call.tag.extend_window()

@@ -29,7 +29,9 @@ class Deadlines:
         self._lock = threading.Lock()
         self._order = itertools.count()
         self._heap: list[_Entry] = []
-        self._max_entries = _MIN_ENTRIES  # number of entries at which those of finished requests are removed
+        self._max_entries = (
+            _MIN_ENTRIES  # number of entries at which those of finished requests are removed
+        )
         self._armed_ns = 0
 
     def __len__(self) -> int:
@@ -40,7 +42,9 @@ class Deadlines:
         with self._lock:
             if len(self._heap) >= self._max_entries:
                 self._remove_finished()
-            heapq.heappush(self._heap, (request.deadline_ns, next(self._order), weakref.ref(request)))
+            heapq.heappush(
+                self._heap, (request.deadline_ns, next(self._order), weakref.ref(request))
+            )
             self._arm()
 
     def _remove_finished(self) -> None:

@@ -58,7 +58,9 @@ class Dispatcher:
         """Set the scheduler; called once, before the first request."""
         self._scheduler = scheduler
         self.offer = scheduler.enqueue
-        self.offer_many = scheduler.enqueue_many if _overrides_enqueue_many(type(scheduler)) else _decline
+        self.offer_many = (
+            scheduler.enqueue_many if _overrides_enqueue_many(type(scheduler)) else _decline
+        )
         # Determined once: most schedulers have no timeouts and ignore releases.
         self._expires = type(scheduler).expire is not Scheduler.expire
         self._tracks_releases = type(scheduler).released is not Scheduler.released
@@ -101,7 +103,9 @@ class Dispatcher:
             with self.lock:
                 if self._closed or slot.drained:
                     return False
-                ready = self._scheduler.ready(slot.index, now_ns()) if slot.capacity() > 0 else False
+                ready = (
+                    self._scheduler.ready(slot.index, now_ns()) if slot.capacity() > 0 else False
+                )
                 if ready is True:
                     return True
                 slot.until_ns = 0 if ready is False else ready
@@ -122,7 +126,9 @@ class Dispatcher:
             with self.lock:
                 if self._closed or slot.drained:
                     return Step.END
-                ready = self._scheduler.ready(slot.index, now_ns()) if slot.capacity() > 0 else False
+                ready = (
+                    self._scheduler.ready(slot.index, now_ns()) if slot.capacity() > 0 else False
+                )
                 if ready is True:
                     return Step.EXECUTE
                 slot.until_ns = until_ns = 0 if ready is False else ready
@@ -159,7 +165,11 @@ class Dispatcher:
     def has_batch_for(self, slot: Slot) -> bool:
         """Return whether the scheduler has a batch for `slot` now."""
         with self.lock:
-            return not self._closed and slot.capacity() > 0 and self._scheduler.ready(slot.index, now_ns()) is True
+            return (
+                not self._closed
+                and slot.capacity() > 0
+                and self._scheduler.ready(slot.index, now_ns()) is True
+            )
 
     def wait_wakeup(self, slot: Slot) -> None:
         """Block the thread of the idle `slot` until it is woken or has to check again."""
@@ -404,7 +414,11 @@ class Dispatcher:
             return None
         slot = self._idle[0]
         capacity = slot.capacity()
-        if capacity <= 0 or not slot.can_run_inline() or self._scheduler.ready(slot.index, now) is not True:
+        if (
+            capacity <= 0
+            or not slot.can_run_inline()
+            or self._scheduler.ready(slot.index, now) is not True
+        ):
             return None
         batch = self._take_batch(slot, now, capacity)
         if batch is not None:

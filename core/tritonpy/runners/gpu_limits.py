@@ -28,7 +28,8 @@ class GpuLimits:
             except DeviceUnavailable as error:
                 problems.append(
                     ConfigProblem(
-                        f"devices.model_load_gpu_limit.{gpu}", f"the memory in use on GPU {gpu} is unknown: {error}"
+                        f"devices.model_load_gpu_limit.{gpu}",
+                        f"the memory in use on GPU {gpu} is unknown: {error}",
                     )
                 )
         if problems:
@@ -43,7 +44,8 @@ class GpuLimits:
         for instance in instances:
             if instance.kind == "GPU" and self._full(instance.device_id):
                 raise Unavailable(
-                    f"can not create model '{instance.name}': memory limit set for GPU {instance.device_id} has exceeded, "
+                    f"can not create model '{instance.name}': memory limit set for GPU "
+                    f"{instance.device_id} has exceeded, "
                     "model loading is rejected."
                 )
 

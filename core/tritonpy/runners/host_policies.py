@@ -43,11 +43,16 @@ class HostPolicies:
     """
 
     def __init__(self, settings: Mapping[str, HostPolicySettings] = _UNBOUND) -> None:
-        problems = [problem for name, policy in settings.items() for problem in _find_problems(name, policy)]
+        problems = [
+            problem for name, policy in settings.items() for problem in _find_problems(name, policy)
+        ]
         if problems:
             raise InvalidServerConfig(problems)
         self._policies = {
-            name: HostPolicy(tuple(sorted(parse_cores(policy.cpu_cores))) if policy.cpu_cores else (), policy.numa_node)
+            name: HostPolicy(
+                tuple(sorted(parse_cores(policy.cpu_cores))) if policy.cpu_cores else (),
+                policy.numa_node,
+            )
             for name, policy in settings.items()
         }
 
@@ -77,12 +82,20 @@ def _find_problems(name: str, policy: HostPolicySettings) -> list[ConfigProblem]
     here = os.sched_getaffinity(0)
     missing = parse_cores(policy.cpu_cores) - here if policy.cpu_cores else ()
     if missing:
-        text = f"this process may run on cores {ranges(here)}, which do not include {ranges(missing)}"
+        text = (
+            f"this process may run on cores {ranges(here)}, which do not include {ranges(missing)}"
+        )
         problems.append(ConfigProblem(f"host_policies.{name}.cpu_cores", text))
     nodes = _nodes()
     if policy.numa_node is not None and policy.numa_node not in nodes:
-        text = f"this machine has the NUMA nodes {ranges(nodes)}" if nodes else "this machine has no NUMA nodes"
-        problems.append(ConfigProblem(f"host_policies.{name}.numa_node", f"{text}; got {policy.numa_node}"))
+        text = (
+            f"this machine has the NUMA nodes {ranges(nodes)}"
+            if nodes
+            else "this machine has no NUMA nodes"
+        )
+        problems.append(
+            ConfigProblem(f"host_policies.{name}.numa_node", f"{text}; got {policy.numa_node}")
+        )
     return problems
 
 

@@ -41,7 +41,9 @@ def may_run_inline(model: ModelContext, backend: type[Backend]) -> bool:
     parameter `inline` must not forbid it. Raises `InvalidArgument` if the parameter is not a
     boolean.
     """
-    requested = PARAMETER not in model.parameters or parameter_bool(PARAMETER, model.parameters[PARAMETER])
+    requested = PARAMETER not in model.parameters or parameter_bool(
+        PARAMETER, model.parameters[PARAMETER]
+    )
     config = model.config
     waits = config.model_transaction_policy.decoupled or config.HasField("sequence_batching")
     return requested and backend.runs_on_any_thread and not waits
@@ -148,7 +150,11 @@ class InlinePolicy:
 
     def _is_qualified(self, record: _Record) -> bool:
         limit_ns = record.limit_ns
-        return record.count >= self._required and record.thread_ns <= limit_ns and record.loop_ns <= 2 * limit_ns
+        return (
+            record.count >= self._required
+            and record.thread_ns <= limit_ns
+            and record.loop_ns <= 2 * limit_ns
+        )
 
     def _penalize(self, busy_ns: int, ns: int) -> None:
         self._records.clear()

@@ -47,7 +47,9 @@ def signature(group: ModelInstanceGroup, device: int) -> tuple[int, bytes]:
     return device, bare.SerializeToString(deterministic=True)
 
 
-def plan_instance_change(present: Sequence[InstanceSlot], config: ModelConfig, first_index: int) -> InstanceChange:
+def plan_instance_change(
+    present: Sequence[InstanceSlot], config: ModelConfig, first_index: int
+) -> InstanceChange:
     """Return the change from `present` to the instances of the normalized `config`.
 
     New instances are numbered from `first_index`. Of instances with the same signature, the first
@@ -78,6 +80,8 @@ def _context(spec: InstanceSpec, group: ModelInstanceGroup, index: int) -> Insta
         index,
         spec.profiles,
         passive=spec.passive,
-        secondary_devices=tuple((_SecondaryKind.Name(each.kind), each.device_id) for each in group.secondary_devices),
+        secondary_devices=tuple(
+            (_SecondaryKind.Name(each.kind), each.device_id) for each in group.secondary_devices
+        ),
         host_policy=group.host_policy or default_policy,
     )

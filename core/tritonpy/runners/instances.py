@@ -27,7 +27,11 @@ class Instances:
     """
 
     def __init__(
-        self, runner: Runner, scheduler: Scheduler, dispatcher: Dispatcher, limits: GpuLimits | None = None
+        self,
+        runner: Runner,
+        scheduler: Scheduler,
+        dispatcher: Dispatcher,
+        limits: GpuLimits | None = None,
     ) -> None:
         self._runner = runner
         self._limits = limits or GpuLimits()

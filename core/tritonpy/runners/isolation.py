@@ -1,4 +1,4 @@
-"""Where the instances of a model execute: the choice of a runner, and the factories of the runners."""
+"""Where the instances of a model execute: the choice of a runner, and runner factories."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ def chosen_runner(model: ModelContext, backend: type[Backend]) -> str:
 
     The model's parameter takes precedence over the backend's default.
     """
-    return model.parameters[PARAMETER] if PARAMETER in model.parameters else backend.isolation_of(model)
+    return (
+        model.parameters[PARAMETER]
+        if PARAMETER in model.parameters
+        else backend.isolation_of(model)
+    )
 
 
 def is_isolated(model: ModelContext, backend: type[Backend]) -> bool:
@@ -35,7 +39,10 @@ def loads_in_worker(model: ModelContext, backend: type[Backend]) -> bool:
 
     A backend with its own launcher decides what `load` does in this process.
     """
-    return is_isolated(model, backend) and backend.worker_launcher.__func__ is Backend.worker_launcher.__func__  # type: ignore[attr-defined]
+    return (
+        is_isolated(model, backend)
+        and backend.worker_launcher.__func__ is Backend.worker_launcher.__func__
+    )  # type: ignore[attr-defined]
 
 
 class RunnerFactories:
@@ -67,7 +74,9 @@ class RunnerFactories:
         elif name not in table:
             *names, last = (f'"{each}"' for each in sorted({*table, *_KNOWN}))
             expected = f"{', '.join(names)} or {last}"
-            raise InvalidArgument(f"model '{model.name}': parameter '{PARAMETER}' is '{name}'; expected {expected}")
+            raise InvalidArgument(
+                f"model '{model.name}': parameter '{PARAMETER}' is '{name}'; expected {expected}"
+            )
 
     def close(self) -> None:
         """Close every factory; all models must be unloaded."""

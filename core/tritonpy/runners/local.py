@@ -95,7 +95,9 @@ class LocalRunner(Runner):
         self._draining: list[LocalInstance] = []
         self._stopped = False
         self._readiness = ReadinessCheck(self._check_readiness, model.log)
-        self._memory = MemoryReport(self._held, model.log, background) if reports_memory(backend) else None
+        self._memory = (
+            MemoryReport(self._held, model.log, background) if reports_memory(backend) else None
+        )
 
     def add(self, new_instances: Sequence[NewInstance]) -> None:
         instances: dict[int, LocalInstance] = {}
@@ -121,8 +123,12 @@ class LocalRunner(Runner):
     def remove(self, indexes: Collection[int]) -> list[Future[None]]:
         with self._changing:
             removed = [self._instances[index] for index in indexes]
-            self._instances = {index: each for index, each in self._instances.items() if index not in indexes}
-            self._draining = [instance for instance in (*self._draining, *removed) if instance.alive()]
+            self._instances = {
+                index: each for index, each in self._instances.items() if index not in indexes
+            }
+            self._draining = [
+                instance for instance in (*self._draining, *removed) if instance.alive()
+            ]
             return [instance.drain() for instance in removed]
 
     def stop(self) -> None:
@@ -159,16 +165,30 @@ class LocalRunner(Runner):
         # The limiter's name of the instance. Unlike `context.name`, it is unique even while a
         # version and its replacement are both loaded.
         lease_name = f"{context.name}#{next(_serial)}"
-        limited = not context.passive and self._limiter.register(lease_name, context.device_id, group)
+        limited = not context.passive and self._limiter.register(
+            lease_name, context.device_id, group
+        )
         policy = self._policies.of(context)
         on_end = _no_op if context.passive else partial(self._limiter.unregister, lease_name)
-        common = (self._model, self._backend, context, self._dispatcher, self._callbacks, self._samples, on_end)
+        common = (
+            self._model,
+            self._backend,
+            context,
+            self._dispatcher,
+            self._callbacks,
+            self._samples,
+            on_end,
+        )
         if policy is None and may_share_threads(self._model, self._backend, context):
             limiter = self._limiter if limited else None
             inline = self._inline and not limited
             self._threads.prepare()
-            return PooledInstance(*common, self._threads, self._wakeups, inline, limiter, lease_name)
-        lease = RateLimitLease(self._limiter, lease_name, self._dispatcher.wake) if limited else None
+            return PooledInstance(
+                *common, self._threads, self._wakeups, inline, limiter, lease_name
+            )
+        lease = (
+            RateLimitLease(self._limiter, lease_name, self._dispatcher.wake) if limited else None
+        )
         return ThreadInstance(*common, lease, policy)
 
     def _held(self) -> list[MemoryUsage]:

@@ -109,7 +109,10 @@ class LocalInstance(ABC):
             log.exception("instance %s failed to close", self.context.name)
 
     def _next_batch(self, count: int) -> Batch | None:
-        batch, self.slot.assigned = self.slot.assigned or self._dispatcher.take(self.slot, count), None
+        batch, self.slot.assigned = (
+            self.slot.assigned or self._dispatcher.take(self.slot, count),
+            None,
+        )
         if batch is None:
             return None
         batch.model = self._model

@@ -79,5 +79,6 @@ def reports_memory(backend: type[Backend]) -> bool:
     """Return whether `backend` implements a memory usage method."""
     shared = backend.shared_memory_usage.__func__  # type: ignore[attr-defined]
     return (
-        backend.memory_usage is not Backend.memory_usage or shared is not Backend.shared_memory_usage.__func__  # type: ignore[attr-defined]
+        backend.memory_usage is not Backend.memory_usage
+        or shared is not Backend.shared_memory_usage.__func__  # type: ignore[attr-defined]
     )

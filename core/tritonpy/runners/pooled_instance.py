@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from tritonpy.api.rate_limiter import RateLimiter
 
 
-def may_share_threads(model: ModelContext, backend: type[Backend], context: InstanceContext) -> bool:
+def may_share_threads(
+    model: ModelContext, backend: type[Backend], context: InstanceContext
+) -> bool:
     """Return whether an instance may run on shared threads.
 
     The backend must be callable from any thread, and its executions must end by themselves.
@@ -65,11 +67,19 @@ class PooledInstance(LocalInstance):
         self._inline_policy = InlinePolicy() if inline else None
         self._lease: PooledRateLimitLease | None = None
         if limiter is not None:
-            self._lease = PooledRateLimitLease(limiter, lease_name, dispatcher.lock, lambda: threads.run(self._work))
+            self._lease = PooledRateLimitLease(
+                limiter, lease_name, dispatcher.lock, lambda: threads.run(self._work)
+            )
         self._over = threading.Lock()  # released when the instance has no owner any more
         self._over.acquire()
         self.slot = PooledSlot(
-            context, threads, wakeups, self._work, self._run_on_loop, self._over.release, self._inline_policy
+            context,
+            threads,
+            wakeups,
+            self._work,
+            self._run_on_loop,
+            self._over.release,
+            self._inline_policy,
         )
         self._builder: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -80,7 +90,9 @@ class PooledInstance(LocalInstance):
         if alone:
             self._build()
         else:
-            self._builder = threading.Thread(target=self._build, name=self.context.name, daemon=True)
+            self._builder = threading.Thread(
+                target=self._build, name=self.context.name, daemon=True
+            )
             self._builder.start()
 
     def wait_built(self) -> BaseException | None:
@@ -214,7 +226,9 @@ class PooledInstance(LocalInstance):
         The rest is left to a thread.
         """
         inline_policy, slot = self._inline_policy, self.slot
-        assert inline_policy is not None, "an instance without an inline policy runs on the event loop: this is a bug"  # noqa: S101
+        assert inline_policy is not None, (  # noqa: S101
+            "an instance without an inline policy runs on the event loop: this is a bug"
+        )
         end_ns = now_ns() + BATCH_NS
         while True:
             batch = batch or self._take_on_loop(inline_policy)
@@ -240,14 +254,18 @@ class PooledInstance(LocalInstance):
     def _run_inline(self, inline_policy: InlinePolicy, batch: Batch) -> bool:
         """Execute `batch` inline if the policy allows it; return whether it was executed."""
         size = BatchSize.of(batch)
-        if not inline_policy.allows(size) or any([request.unchecked_strings for request in batch.requests]):
+        if not inline_policy.allows(size) or any(
+            [request.unchecked_strings for request in batch.requests]
+        ):
             return False
         batch.model = self._model
         begin_ns, busy_ns = now_ns(), thread_time_ns()
         self._execute(self.backend, batch)
         ns = now_ns() - begin_ns
         # Reading the processor time takes a microsecond, and it cannot exceed the elapsed time.
-        inline_policy.record(size, ns if ns <= SLOW_NS else thread_time_ns() - busy_ns, ns, on_loop=True)
+        inline_policy.record(
+            size, ns if ns <= SLOW_NS else thread_time_ns() - busy_ns, ns, on_loop=True
+        )
         return True
 
     def _execute_and_record(self, inline_policy: InlinePolicy, batch: Batch) -> None:

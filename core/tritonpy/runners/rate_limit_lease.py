@@ -52,7 +52,9 @@ class PooledRateLimitLease:
     `cancel`, leases are taken without a grant, because no work remains.
     """
 
-    def __init__(self, limiter: RateLimiter, name: str, lock: threading.RLock, granted: Callable[[], None]) -> None:
+    def __init__(
+        self, limiter: RateLimiter, name: str, lock: threading.RLock, granted: Callable[[], None]
+    ) -> None:
         self.held = False
         self._limiter = limiter
         self._name = name

@@ -45,7 +45,9 @@ class ReadinessCheck:
         with self._lock:
             if self._pending is None or self._pending.done():
                 self._pending = Future()
-                threading.Thread(target=self._run, args=(self._pending,), name="is_ready", daemon=True).start()
+                threading.Thread(
+                    target=self._run, args=(self._pending,), name="is_ready", daemon=True
+                ).start()
             return self._pending
 
     def _run(self, check: Future[bool]) -> None:

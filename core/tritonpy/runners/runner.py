@@ -1,4 +1,4 @@
-"""The interface of runners, which execute the instances of a model version, and of their factories."""
+"""The interface of runners, which execute a version's instances, and of their factories."""
 
 from __future__ import annotations
 
@@ -91,9 +91,11 @@ class Runner(ABC):
 class RunnerServices:
     """What the runners of one server share.
 
-    - `find_config(name, version)` returns the configuration of a ready model; it raises a `TritonError`.
+    - `find_config(name, version)` returns the configuration of a ready model; it raises a
+      `TritonError`.
     - `graph` holds the calls between models that are in flight.
-    - `threads` execute for instances without a thread of their own, `background` runs queries that no
+    - `threads` execute for instances without a thread of their own, `background` runs queries that
+      no
       request waits for.
     - `wakeups` has the event loop of the started server.
     """
@@ -111,9 +113,9 @@ class RunnerServices:
 class ModelExecution:
     """The model version for which a runner is made.
 
-    `dispatcher` connects the instances to the scheduler, `callbacks` are called for executed batches.
-    `samples` returns the warm-up requests; None: the model has none. With `prefetch`, the scheduler
-    allows an instance to take its next batch before the current one has ended.
+    `dispatcher` connects the instances to the scheduler, `callbacks` are called for executed
+    batches. `samples` returns the warm-up requests; None: the model has none. With `prefetch`, the
+    scheduler allows an instance to take its next batch before the current one has ended.
     """
 
     model: ModelContext
@@ -127,9 +129,10 @@ class ModelExecution:
 class RunnerFactory(ABC):
     """Makes the runners of one server, registered by the hook `tritonpy_runners`.
 
-    A factory decides where instances execute: "thread" is built in, "process" comes from the package
-    tritonpy-workers. A model chooses one by its parameter `isolation`, or its backend does. The
-    server opens a factory when the first model needs it, and closes it after all models are unloaded.
+    A factory decides where instances execute: "thread" is built in, "process" comes from the
+    package tritonpy-workers. A model chooses one by its parameter `isolation`, or its backend does.
+    The server opens a factory when the first model needs it, and closes it after all models are
+    unloaded.
 
         class InlineFactory(RunnerFactory):
             def runner(self, execution):
@@ -148,8 +151,10 @@ class RunnerFactory(ABC):
         """Return a runner without instances for one model version. Called from any thread."""
 
     @classmethod
-    def single_instance(cls, backend: type[Backend], model: ModelContext, instance: InstanceContext) -> Backend:
-        """Return one instance that executes where this factory's instances do, without a server (optional).
+    def single_instance(
+        cls, backend: type[Backend], model: ModelContext, instance: InstanceContext
+    ) -> Backend:
+        """Return one instance of this factory's kind, without a server (optional).
 
         Test harnesses use it. The caller calls `execute` and `close` from one thread.
         """

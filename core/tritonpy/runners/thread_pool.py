@@ -105,7 +105,11 @@ class ThreadPool:
             if self._waiting:
                 with self._guard:
                     thread.work = self._waiting.popleft() if self._waiting else None
-            if thread.work is None and (self._closed or self._is_idle_too_long(thread)) and self._try_end(thread):
+            if (
+                thread.work is None
+                and (self._closed or self._is_idle_too_long(thread))
+                and self._try_end(thread)
+            ):
                 return
 
     def _is_idle_too_long(self, thread: _Thread) -> bool:

@@ -38,7 +38,9 @@ class WarmupExecution:
     thread, when all requests of the last `batch` are finished or rescheduled.
     """
 
-    def __init__(self, model: ModelContext, slot: Slot, sample: WarmupSample, settled: Callable[[], None]) -> None:
+    def __init__(
+        self, model: ModelContext, slot: Slot, sample: WarmupSample, settled: Callable[[], None]
+    ) -> None:
         self._model = model
         self._slot = slot
         self._name = sample.name
@@ -63,7 +65,9 @@ class WarmupExecution:
     def fail(self, batch: Batch, error: BaseException) -> None:
         """Fail the unfinished requests of `batch` with the error of the execution."""
         if not isinstance(error, TritonError):
-            self._model.log.error("%s failed to run a warmup sample", self._slot.name, exc_info=error)
+            self._model.log.error(
+                "%s failed to run a warmup sample", self._slot.name, exc_info=error
+            )
         failure = error if isinstance(error, TritonError) else Internal(exception_text(error))
         for request in batch.requests:
             if not request.finished and request.batch is batch:
@@ -140,7 +144,13 @@ def warmup_executions(
             now = now_ns()
             if now - logged_ns > _PROGRESS_NS:
                 logged_ns = now
-                model.log.info("%s %s of %d, after %.0f s", slot.name, what, sample.count, (now - begin_ns) / 1e9)
+                model.log.info(
+                    "%s %s of %d, after %.0f s",
+                    slot.name,
+                    what,
+                    sample.count,
+                    (now - begin_ns) / 1e9,
+                )
             execution = WarmupExecution(model, slot, sample, settled)
             yield execution
             execution.raise_errors()
@@ -148,7 +158,12 @@ def warmup_executions(
         model.log.info("%s is warmed up, after %.3g s", slot.name, (now_ns() - begin_ns) / 1e9)
 
 
-def warm_up(model: ModelContext, slot: Slot, samples: Sequence[WarmupSample], execute: Callable[[Batch], None]) -> None:
+def warm_up(
+    model: ModelContext,
+    slot: Slot,
+    samples: Sequence[WarmupSample],
+    execute: Callable[[Batch], None],
+) -> None:
     """Run `samples` with `execute` in this thread. Raises `InvalidArgument` on failure."""
     settled = threading.Semaphore(0)
     for execution in warmup_executions(model, slot, samples, settled.release):

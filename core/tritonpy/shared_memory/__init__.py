@@ -1,6 +1,7 @@
 """Shared memory that clients register: the registered regions and the requests that use them.
 
-Start at `regions`; `request_regions` holds them during a request. The package may import `api` and `types`.
+Start at `regions`; `request_regions` holds them during a request. The package may import `api` and
+`types`.
 """
 
 from __future__ import annotations

@@ -17,10 +17,13 @@ def check_key(name: str, key: str) -> None:
     """
     bare = key.lstrip("/")
     if not bare:
-        raise InvalidArgument(f"cannot register shared memory region '{name}' - invalid shm key '{key}'")
+        raise InvalidArgument(
+            f"cannot register shared memory region '{name}' - invalid shm key '{key}'"
+        )
     if bare.startswith(_RESERVED):
         raise InvalidArgument(
-            f"cannot register shared memory region '{name}' with key '{key}' as the key contains the reserved prefix "
+            f"cannot register shared memory region '{name}' with key '{key}' as the key contains "
+            "the reserved prefix "
             f"'{_RESERVED}'"
         )
 

@@ -61,7 +61,9 @@ class Regions:
         """
         self._require_allowed()
         if not name:
-            raise InvalidArgument(f"'region name' is necessary to register {kind} shared memory region")
+            raise InvalidArgument(
+                f"'region name' is necessary to register {kind} shared memory region"
+            )
 
     def register_system(self, region: SystemRegion) -> None:
         """Map a shared-memory object.
@@ -102,7 +104,8 @@ class Regions:
             raise NotFound(f"Unable to find {kind} shared memory region: '{name}'")
         if region.kind != kind:
             raise NotFound(
-                f"The region named '{name}' is registered as {_NAMES[region.kind]} shared memory, not {_NAMES[kind]} shared memory"
+                f"The region named '{name}' is registered as {_NAMES[region.kind]} shared "
+                f"memory, not {_NAMES[kind]} shared memory"
             )
         return [region.spec]
 
@@ -146,7 +149,8 @@ class Regions:
     def _require_allowed(self) -> None:
         if not self._allowed:
             raise Unsupported(
-                "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable."
+                "Client shared memory is disabled. Start the server with "
+                "'--allow-client-shm=true' to enable."
             )
 
 
@@ -155,7 +159,8 @@ def _check_part(part: RegionSlice, available: int) -> None:
         raise InvalidArgument(f"Invalid offset for shared memory region: '{part.name}'")
     if part.byte_size > _SIZE_MAX - part.offset:
         raise InvalidArgument(
-            f"Integer overflow detected: byte_size ({part.byte_size}) + offset ({part.offset}) exceeds maximum value "
+            f"Integer overflow detected: byte_size ({part.byte_size}) + offset ({part.offset}) "
+            "exceeds maximum value "
             f"({_SIZE_MAX}) for region '{part.name}'"
         )
     if part.offset + part.byte_size > available:

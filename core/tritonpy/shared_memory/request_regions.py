@@ -31,7 +31,10 @@ class RequestRegions:
 
     def output(self, spec: OutputSpec) -> None:
         """Hold the region of an output. Raises TritonError."""
-        self._outputs[spec.name] = spec, self._hold(RegionSlice(spec.region, spec.offset, spec.byte_size))
+        self._outputs[spec.name] = (
+            spec,
+            self._hold(RegionSlice(spec.region, spec.offset, spec.byte_size)),
+        )
 
     def _hold(self, part: RegionSlice) -> Region:
         region = self._regions.hold(part)
@@ -49,7 +52,9 @@ class RequestRegions:
                 response = _failed(request, response, error)
             except Exception as error:
                 response = _failed(
-                    request, response, internal_error(log, "the copy of an output to shared memory", error)
+                    request,
+                    response,
+                    internal_error(log, "the copy of an output to shared memory", error),
                 )
         if response.final:
             self.release()
@@ -62,13 +67,15 @@ class RequestRegions:
         array = tensor.data if isinstance(tensor.data, np.ndarray) else tensor.numpy()
         if array.nbytes > spec.byte_size:
             raise Internal(
-                f"shared memory size specified with the request for output '{spec.name}' ({spec.byte_size} bytes) should be at "
+                f"shared memory size specified with the request for output '{spec.name}' "
+                f"({spec.byte_size} bytes) should be at "
                 f"least {array.nbytes} bytes to hold the results",
                 FailureReason.BACKEND,
             )
         region.memory.write(spec.offset, array)
         return Tensor(
-            tensor.name, tensor.datatype, tensor.shape, RegionSlice(spec.region, spec.offset, array.nbytes)
+            tensor.name, tensor.datatype, tensor.shape,
+            RegionSlice(spec.region, spec.offset, array.nbytes)
         )  # fmt: skip
 
     def outputs(self, response: InferResponse) -> list[Tensor]:
@@ -77,7 +84,9 @@ class RequestRegions:
         for tensor in response.outputs:
             with suppress(TritonError):
                 found.append(
-                    _read(tensor, self._outputs[tensor.name][1]) if isinstance(tensor.data, RegionSlice) else tensor
+                    _read(tensor, self._outputs[tensor.name][1])
+                    if isinstance(tensor.data, RegionSlice)
+                    else tensor
                 )
         return found
 
@@ -86,7 +95,7 @@ class RequestRegions:
         self._regions.release(self._held)
 
     def undo(self, request: InferRequest) -> None:
-        """Restore `request` to its state before `hold_regions`, since the engine did not take it."""
+        """Restore `request` to its state before `hold_regions`: the engine did not take it."""
         request.inputs, request.regions = self._given, None
         self.release()
 

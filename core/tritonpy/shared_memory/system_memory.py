@@ -51,7 +51,9 @@ class SystemMemory:
     def _check(self, end: int) -> None:
         # the size of the object, not of the map
         if self._region.offset + end > self._memory.size():
-            raise InvalidArgument(f"Invalid offset + byte size for shared memory region: '{self._region.name}'")
+            raise InvalidArgument(
+                f"Invalid offset + byte size for shared memory region: '{self._region.name}'"
+            )
 
 
 def _mapped(region: SystemRegion, descriptor: int) -> mmap.mmap:

@@ -1,7 +1,8 @@
 """Counters of one model version, which statistics and metrics read.
 
-Start at `counters`: plain numbers that every request updates. `PerResponseStatistics` costs requests only if
-the model is decoupled, or if the server measures latency distributions. It may import `api` and `types`.
+Start at `counters`: plain numbers that every request updates. `PerResponseStatistics` costs
+requests only if the model is decoupled, or if the server measures latency distributions. It may
+import `api` and `types`.
 """
 
 from __future__ import annotations

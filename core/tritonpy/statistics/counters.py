@@ -68,7 +68,9 @@ class Counters:
     cache_hit_ns: int = 0
     cache_misses: int = 0
     cache_miss_ns: int = 0
-    failures: dict[str, int] = field(default_factory=lambda: {reason.value: 0 for reason in FailureReason})
+    failures: dict[str, int] = field(
+        default_factory=lambda: {reason.value: 0 for reason in FailureReason}
+    )
     batches: dict[int, _Execution] = field(default_factory=dict)
 
     def executed(self, batch: Batch, end_ns: int) -> None:
@@ -99,7 +101,9 @@ class Counters:
             self.infer_ns += count * (batch.infer_end_ns - batch.input_end_ns)
             self.output_ns += count * max(done.end_ns - batch.infer_end_ns, 0)
 
-    def add_compute_times(self, work: ComputeTimes, batch: Batch | None, rows: int, end_ns: int) -> None:
+    def add_compute_times(
+        self, work: ComputeTimes, batch: Batch | None, rows: int, end_ns: int
+    ) -> None:
         """Add the compute times of one request of `batch` to `work`.
 
         A request without a batch was computed by other models and counts as an execution.
@@ -140,7 +144,9 @@ class Counters:
         self.fail_ns += total_ns
         self.failures[reason.value] += 1
 
-    def snapshot(self, name: str, version: int, responses: dict[str, ResponseStatistics]) -> ModelStatistics:
+    def snapshot(
+        self, name: str, version: int, responses: dict[str, ResponseStatistics]
+    ) -> ModelStatistics:
         """Return the counters as protocol statistics."""
         computed = self.success - self.cache_hits
         return ModelStatistics(

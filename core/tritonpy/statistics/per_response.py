@@ -64,7 +64,9 @@ class Summary:
         """Return count, sum and quantiles. A quantile without values is None."""
         self._flush(now_ns)
         oldest = self._sketches[0]
-        return SummarySnapshot(self._count, self._sum, [(each, oldest.quantile(each)) for each in self._quantiles])
+        return SummarySnapshot(
+            self._count, self._sum, [(each, oldest.quantile(each)) for each in self._quantiles]
+        )
 
     def _flush(self, now_ns: int) -> None:
         self._buffer.sort()
@@ -100,7 +102,9 @@ class DecoupledResponseCounters:
         self._by_index: defaultdict[int, ResponseStatistics] = defaultdict(_nothing)
         self._in_flight: dict[InferRequest, _Progress] = {}
 
-    def responded(self, request: InferRequest, response: InferResponse, handed_ns: int, now_ns: int) -> None:
+    def responded(
+        self, request: InferRequest, response: InferResponse, handed_ns: int, now_ns: int
+    ) -> None:
         """Count one response that the backend sent at `handed_ns`."""
         progress = self._in_flight.pop(request, None)
         if request.batch is None:
@@ -122,7 +126,13 @@ def _nothing() -> ResponseStatistics:
     return ResponseStatistics(*(Duration() for _ in range(6)))
 
 
-def _count(statistics: ResponseStatistics, response: InferResponse, start_ns: int, handed_ns: int, end_ns: int) -> None:
+def _count(
+    statistics: ResponseStatistics,
+    response: InferResponse,
+    start_ns: int,
+    handed_ns: int,
+    end_ns: int,
+) -> None:
     if response.error is not None and response.error.code is Code.CANCELLED:
         _add(statistics.cancel, end_ns - start_ns)
     elif response.error is not None:
@@ -144,7 +154,9 @@ def _add(duration: Duration, ns: int) -> None:
 
 def configured_gpus(config: ModelConfig) -> list[int]:
     """Return the numbers of the GPUs with instances of the model."""
-    on_gpus = [group for group in config.instance_group if group.kind == ModelInstanceGroup.KIND_GPU]
+    on_gpus = [
+        group for group in config.instance_group if group.kind == ModelInstanceGroup.KIND_GPU
+    ]
     return sorted({number for group in on_gpus for number in group.gpus})
 
 
@@ -161,7 +173,9 @@ class GpuCounters:
         """Count one execution."""
         self._counters[_gpu_of(batch)].executions += 1
 
-    def responded(self, request: InferRequest, response: InferResponse, _handed_ns: int, now_ns: int) -> None:
+    def responded(
+        self, request: InferRequest, response: InferResponse, _handed_ns: int, now_ns: int
+    ) -> None:
         """Count a request at its final response."""
         if not response.final:
             return
@@ -177,7 +191,9 @@ class GpuCounters:
         if lookup is not None:
             self._counters[None].cache_missed(lookup.cache_ns)  # not a GPU's work
         queue_ns = (now_ns if batch is None else batch.start_ns) - request.queued_ns
-        counters.succeeded(SucceededRequests(batch, now_ns, 1, request.batch_size, total_ns, queue_ns))
+        counters.succeeded(
+            SucceededRequests(batch, now_ns, 1, request.batch_size, total_ns, queue_ns)
+        )
 
     def snapshot(self, name: str, version: int) -> list[GpuShare]:
         """Return the counts of each GPU, first those without one."""
@@ -212,7 +228,9 @@ class LatencySummaries:
         del self._parts["request"]
         self._parts.update((part, Summary(self._quantiles, now_ns)) for part in CACHE_PARTS)
 
-    def responded(self, request: InferRequest, response: InferResponse, _handed_ns: int, now_ns: int) -> None:
+    def responded(
+        self, request: InferRequest, response: InferResponse, _handed_ns: int, now_ns: int
+    ) -> None:
         """Record the times of a request at its final response."""
         if not response.final or response.error is not None:
             return
@@ -224,7 +242,11 @@ class LatencySummaries:
             times["queue"] = lookup.start_ns - request.queued_ns
             times["cache_hit"] = lookup.lookup_ns
         else:
-            work = (request.compute_times or ComputeTimes(now_ns)) if batch is None else ComputeTimes.of(batch, now_ns)
+            work = (
+                (request.compute_times or ComputeTimes(now_ns))
+                if batch is None
+                else ComputeTimes.of(batch, now_ns)
+            )
             times["queue"] = work.start_ns - request.queued_ns
             times["compute_input"], times["compute_infer"] = work.input_ns, work.infer_ns
             times["compute_output"] = work.output_ns
@@ -249,7 +271,9 @@ class FirstResponseHistogram:
         self._histogram = Histogram(buckets)
         self._started: set[InferRequest] = set()
 
-    def responded(self, request: InferRequest, response: InferResponse, _handed_ns: int, now_ns: int) -> None:
+    def responded(
+        self, request: InferRequest, response: InferResponse, _handed_ns: int, now_ns: int
+    ) -> None:
         """Count one response."""
         if not response.empty and request not in self._started:
             self._histogram.observe((now_ns - request.received_ns) // 1_000_000)
@@ -274,7 +298,10 @@ def configured_buckets(config: ModelConfig) -> Sequence[float]:
             buckets = list(control.histogram_options.buckets)
         else:
             log.warning(
-                "model '%s': metric family '%s' in 'metric_identifier' has no configurable buckets; %s has them",
+                (
+                    "model '%s': metric family '%s' in 'metric_identifier' has no configurable "
+                    "buckets; %s has them"
+                ),
                 config.name, control.metric_identifier.family, FAMILY,
             )  # fmt: skip
     return buckets
@@ -286,7 +313,9 @@ class PerResponseCounter(Protocol):
     It is called under the model's lock, before the response is sent.
     """
 
-    def responded(self, request: InferRequest, response: InferResponse, handed_ns: int, now_ns: int) -> None:
+    def responded(
+        self, request: InferRequest, response: InferResponse, handed_ns: int, now_ns: int
+    ) -> None:
         """Count a response that the backend sent at `handed_ns`.
 
         All time stamps of its execution are set by then.
@@ -301,14 +330,23 @@ class PerResponseStatistics:
 
     def __init__(self, config: ModelConfig, latencies: LatencySettings) -> None:
         buckets = configured_buckets(config)
-        self._responses = DecoupledResponseCounters() if config.model_transaction_policy.decoupled else None
+        self._responses = (
+            DecoupledResponseCounters() if config.model_transaction_policy.decoupled else None
+        )
         self._first = FirstResponseHistogram(buckets) if latencies.histograms else None
         self._summaries = (
-            LatencySummaries(parse_quantiles(latencies.quantiles), now_ns()) if latencies.summaries else None
+            LatencySummaries(parse_quantiles(latencies.quantiles), now_ns())
+            if latencies.summaries
+            else None
         )
         gpus = configured_gpus(config)
         self._gpus = GpuCounters(gpus) if gpus else None
-        found: list[PerResponseCounter | None] = [self._responses, self._first, self._summaries, self._gpus]
+        found: list[PerResponseCounter | None] = [
+            self._responses,
+            self._first,
+            self._summaries,
+            self._gpus,
+        ]
         self.counters = tuple(each for each in found if each is not None)
 
     def use_cache(self) -> None:

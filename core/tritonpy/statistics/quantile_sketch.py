@@ -89,6 +89,9 @@ class QuantileSketch:
         count = self.count
         lowest = np.full(ranks.shape, np.inf)
         for quantile, error in self._targets:
-            below, above = (count - ranks) * (2 * error / (1 - quantile)), ranks * (2 * error / quantile)
+            below, above = (
+                (count - ranks) * (2 * error / (1 - quantile)),
+                ranks * (2 * error / quantile),
+            )
             np.minimum(lowest, np.where(ranks < quantile * count, below, above), out=lowest)
         return lowest

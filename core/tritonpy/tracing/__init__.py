@@ -1,7 +1,7 @@
 """Traces: settings, sampling, and the interface of trace sinks.
 
-Start at `tracing`, which decides what is traced. The modules import each other directly and `api`; plugins
-import the names below from here.
+Start at `tracing`, which decides what is traced. The modules import each other directly and `api`;
+plugins import the names below from here.
 """
 
 from __future__ import annotations

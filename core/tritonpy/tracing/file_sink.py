@@ -81,7 +81,9 @@ class TraceFile:
 
 def records(family: TraceFamily) -> bytes:
     """Return the records of all traces of `family` as JSON objects, separated by commas."""
-    return b",".join([msgspec.json.encode(record) for trace in family.traces for record in _records(trace)])
+    return b",".join(
+        [msgspec.json.encode(record) for trace in family.traces for record in _records(trace)]
+    )
 
 
 def _records(trace: Trace) -> Iterator[dict[str, Any]]:
@@ -109,14 +111,21 @@ def _identity(trace: Trace) -> dict[str, Any]:
 
 def _tensor(tensor: Tensor) -> dict[str, str]:
     shape = ",".join([str(dimension) for dimension in tensor.shape])
-    return {"name": tensor.name, "data": _elements(tensor), "shape": shape, "dtype": tensor.datatype}
+    return {
+        "name": tensor.name,
+        "data": _elements(tensor),
+        "shape": shape,
+        "dtype": tensor.datatype,
+    }
 
 
 def _elements(tensor: Tensor) -> str:
     if tensor.datatype in _BINARY:
         return ""
     if tensor.datatype == "BYTES":
-        return ",".join([f'"{text.decode(errors="backslashreplace")}"' for text in tensor.strings()])
+        return ",".join(
+            [f'"{text.decode(errors="backslashreplace")}"' for text in tensor.strings()]
+        )
     values = tensor.data.ravel().tolist()
     if tensor.datatype.startswith("FP"):
         return ",".join(["%g" % value for value in values])  # noqa: UP031 - C++'s notation
@@ -130,7 +139,11 @@ class FileOptions(Options, frozen=True):
     log_frequency: Annotated[
         int,
         Meta(
-            ge=0, description="Number of traces per file FILE.0, FILE.1, …; 0: all traces in FILE, written at the end"
+            ge=0,
+            description=(
+                "Number of traces per file FILE.0, FILE.1, …; 0: all traces in FILE, "
+                "written at the end"
+            ),
         ),
     ] = 0
 

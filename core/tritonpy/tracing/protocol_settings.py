@@ -47,7 +47,11 @@ def trace_texts(settings: TraceSettings) -> dict[str, list[str]]:
     }
     if settings.mode == "triton":
         texts |= {"log_frequency": [str(settings.log_frequency)], "trace_file": [settings.file]}
-    return texts | {"trace_mode": [settings.mode]} | {name: [text] for name, text in settings.options.items()}
+    return (
+        texts
+        | {"trace_mode": [settings.mode]}
+        | {name: [text] for name, text in settings.options.items()}
+    )
 
 
 def _level(names: Sequence[str]) -> list[str] | None:
@@ -70,9 +74,13 @@ def _number(name: str, values: Sequence[str], gap: str) -> int:
     counts = name == "trace_count"
     if not _INT32_MIN <= value <= _INT32_MAX:
         allowed = f"{_LEAST_COUNT}, {_INT32_MAX}" if counts else f"0, {_UINT32_MAX}"
-        raise InvalidArgument(f"Unable to parse '{name}', value is out of range [ {allowed} ], got: {text}")
+        raise InvalidArgument(
+            f"Unable to parse '{name}', value is out of range [ {allowed} ], got: {text}"
+        )
     if not counts:
         return value & _UINT32_MAX
     if value < _LEAST_COUNT:
-        raise InvalidArgument(f"Unable to parse '{name}'. Expecting value >= {_LEAST_COUNT}, got:{gap}{text}")
+        raise InvalidArgument(
+            f"Unable to parse '{name}'. Expecting value >= {_LEAST_COUNT}, got:{gap}{text}"
+        )
     return value

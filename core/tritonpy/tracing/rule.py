@@ -12,7 +12,9 @@ class TraceRule:
     `taken` and `replaced`.
     """
 
-    def __init__(self, level: TraceLevel, rate: int, count: int, log_frequency: int, missing_setting: str) -> None:
+    def __init__(
+        self, level: TraceLevel, rate: int, count: int, log_frequency: int, missing_setting: str
+    ) -> None:
         """`missing_setting` names a setting that the mode requires, empty if it has all."""
         self.level = level
         self.rate = rate

@@ -76,7 +76,11 @@ class TraceRules:
 
     def _rule(self, fields: Fields) -> TraceRule:
         return TraceRule(
-            TraceLevel(fields["level"]), fields["rate"], fields["count"], fields["log_frequency"], self._missing_setting
+            TraceLevel(fields["level"]),
+            fields["rate"],
+            fields["count"],
+            fields["log_frequency"],
+            self._missing_setting,
         )
 
 
@@ -87,15 +91,26 @@ def level_from_names(names: list[str]) -> TraceLevel:
 
 def level_names(level: TraceLevel) -> list[str]:
     """Return the names of a level, none for OFF."""
-    return [each.name for each in (TraceLevel.TIMESTAMPS, TraceLevel.TENSORS) if level & each and each.name]
+    return [
+        each.name
+        for each in (TraceLevel.TIMESTAMPS, TraceLevel.TENSORS)
+        if level & each and each.name
+    ]
 
 
 def _fields(rule: TraceRule) -> Fields:
-    return {"level": rule.level, "rate": rule.rate, "count": rule.count, "log_frequency": rule.log_frequency}
+    return {
+        "level": rule.level,
+        "rate": rule.rate,
+        "count": rule.count,
+        "log_frequency": rule.log_frequency,
+    }
 
 
 def _with_remaining_count(layer: _Layer) -> Fields:
-    return {**layer.given, "count": layer.rule.count} if "count" in layer.given else dict(layer.given)
+    return (
+        {**layer.given, "count": layer.rule.count} if "count" in layer.given else dict(layer.given)
+    )
 
 
 def _changed(given: Fields, changes: TraceChanges) -> Fields:
@@ -176,13 +191,21 @@ class Tracing(Tracer):
         self.headers = sink.headers
         self._sink = sink
         self._start = start
-        self._supported_level = TraceLevel.TIMESTAMPS | (TraceLevel.TENSORS if sink.takes_tensors else TraceLevel.OFF)
+        self._supported_level = TraceLevel.TIMESTAMPS | (
+            TraceLevel.TENSORS if sink.takes_tensors else TraceLevel.OFF
+        )
         self._lock = threading.Lock()
         self._trace_thread = TraceThread()
         # called when `active` may have changed
         self.activity_changed: Callable[[], None] = lambda: None
         missing_setting = sink.missing()
-        rule = TraceRule(level_from_names(start.level), start.rate, start.count, start.log_frequency, missing_setting)
+        rule = TraceRule(
+            level_from_names(start.level),
+            start.rate,
+            start.count,
+            start.log_frequency,
+            missing_setting,
+        )
         self._rules = TraceRules(rule)
         if rule.level and missing_setting:
             log.warning("nothing is traced: %s", missing_setting)
@@ -195,14 +218,17 @@ class Tracing(Tracer):
             rule = self._rules.find(model_name)
             if not rule.sample(continues=caller is not None):
                 return None
-        return TraceFamily(rule.level & self._supported_level, rule, caller, self._begun, self._ended).trace()
+        return TraceFamily(
+            rule.level & self._supported_level, rule, caller, self._begun, self._ended
+        ).trace()
 
     def settings(self, model_name: str = "") -> TraceSettings:
         """Return the settings of a model, or of the server."""
         with self._lock:
             rule = self._rules.find(model_name)
             return TraceSettings(
-                level_names(rule.level), rule.rate, rule.count, rule.log_frequency, self._start.file, self._start.mode,
+                level_names(rule.level), rule.rate, rule.count, rule.log_frequency,
+                self._start.file, self._start.mode,
                 dict(self._start.options),
             )  # fmt: skip
 

@@ -34,7 +34,15 @@ from tritonpy.types.request import (
     StreamSink,
     synthetic_parent,
 )
-from tritonpy.types.tensor import CPU, CudaRegion, RegionKind, RegionMemory, RegionSlice, SystemRegion, Tensor
+from tritonpy.types.tensor import (
+    CPU,
+    CudaRegion,
+    RegionKind,
+    RegionMemory,
+    RegionSlice,
+    SystemRegion,
+    Tensor,
+)
 from tritonpy.types.trace import Trace, TraceFamily, TraceLevel
 
 __all__ = [

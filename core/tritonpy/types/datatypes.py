@@ -49,7 +49,9 @@ def string_offsets(data: npt.NDArray[np.uint8]) -> list[int]:
             raise InvalidArgument(f"incomplete string length indicator at byte {at} of {size}")
         at += 4 + unpack(view, at)[0]
         if at > size:
-            raise InvalidArgument(f"incomplete string data: an element ends at byte {at}, the buffer has {size}")
+            raise InvalidArgument(
+                f"incomplete string data: an element ends at byte {at}, the buffer has {size}"
+            )
         offsets.append(at)
     return offsets
 
@@ -77,7 +79,8 @@ class DataType:
 
 def _table() -> dict[str, DataType]:
     kinds: list[tuple[str, object]] = [
-        ("BOOL", np.bool_), ("UINT8", np.uint8), ("UINT16", np.uint16), ("UINT32", np.uint32), ("UINT64", np.uint64),
+        ("BOOL", np.bool_), ("UINT8", np.uint8), ("UINT16", np.uint16), ("UINT32", np.uint32),
+        ("UINT64", np.uint64),
         ("INT8", np.int8), ("INT16", np.int16), ("INT32", np.int32), ("INT64", np.int64),
         ("FP16", np.float16), ("FP32", np.float32), ("FP64", np.float64), ("BYTES", np.object_),
         ("BF16", ml_dtypes.bfloat16),

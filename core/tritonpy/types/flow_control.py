@@ -1,4 +1,4 @@
-"""Back-pressure for streams: how many responses a producer may send before the client reads some."""
+"""Back-pressure: how many responses a producer may send before the client reads some."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ class FlowControl:
     callback under a lock.
     """
 
-    __slots__ = ("_abandoned", "_bytes", "_lock", "_max_bytes", "_max_responses", "_sizes", "_waiting")
+    __slots__ = (
+        "_abandoned",
+        "_bytes",
+        "_lock",
+        "_max_bytes",
+        "_max_responses",
+        "_sizes",
+        "_waiting",
+    )
 
     def __init__(self, max_responses: int, max_bytes: int) -> None:
         self._max_responses = max_responses
@@ -40,7 +48,9 @@ class FlowControl:
     @property
     def ready(self) -> bool:
         """Whether the producer may send another response; always true for an abandoned stream."""
-        return (len(self._sizes) < self._max_responses and self._bytes < self._max_bytes) or self._abandoned
+        return (
+            len(self._sizes) < self._max_responses and self._bytes < self._max_bytes
+        ) or self._abandoned
 
     @property
     def blocks_producer(self) -> bool:

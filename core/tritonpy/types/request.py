@@ -70,7 +70,10 @@ class HeldRegions(Protocol):
         """
 
     def outputs(self, response: InferResponse) -> Sequence[Tensor]:
-        """Return the outputs of a finished response with the data that still exists. Never raises."""
+        """Return the outputs of a finished response with the data that still exists.
+
+        Never raises.
+        """
 
 
 class _Unowned:
@@ -124,7 +127,9 @@ class InferRequest(msgspec.Struct, eq=False, weakref=True):
     # The code that created it blocks its model's event loop, and so the model's other coroutines.
     blocks_loop: bool = False
     detached: bool = False  # the execution that created it does not wait for it
-    compute_times: ComputeTimes | None = None  # set if a caller needs the costs: an ensemble for its steps
+    compute_times: ComputeTimes | None = (
+        None  # set if a caller needs the costs: an ensemble for its steps
+    )
     received_ns: int = 0
     queued_ns: int = 0
     # State of the engine and the model. Frontends and backends may read it; only those two write
@@ -317,7 +322,11 @@ class LoopQueueSink(Sink):
 class LoopSink(LoopQueueSink):
     """Delivers responses on an event loop one by one: `deliver` runs on the loop's thread."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, deliver: Callable[[InferRequest, InferResponse], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        deliver: Callable[[InferRequest, InferResponse], None],
+    ) -> None:
         super().__init__(loop)
         self._deliver = deliver
 
@@ -358,7 +367,7 @@ NO_TENSORS: tuple[Tensor, ...] = ()
 
 
 class ExecutedModel(Protocol):
-    """What a batch knows about its model: the part of `ModelContext` that gathering and scattering need."""
+    """What a batch knows about its model: the part of `ModelContext` for gather and scatter."""
 
     name: str
     version: int
@@ -416,9 +425,15 @@ class Batch(msgspec.Struct, eq=False, weakref=True):
 
     def _check(self, responses: object) -> None:
         count = len(self.requests)
-        expected = f"expected a sequence of {count} InferResponse objects, one for each request of the batch"
+        expected = (
+            f"expected a sequence of {count} InferResponse objects, one for each request of the "
+            "batch"
+        )
         if isinstance(responses, str) or not isinstance(responses, Sequence):
-            raise Internal(f"the backend responded with a value of type '{type(responses).__name__}', {expected}")
+            raise Internal(
+                f"the backend responded with a value of type '{type(responses).__name__}', "
+                f"{expected}"
+            )
         if len(responses) != count:
             raise Internal(f"the backend sent {len(responses)} responses, {expected}")
 

@@ -49,7 +49,9 @@ class Tensor(msgspec.Struct, eq=False, gc=False):
         itemsize = ITEMSIZES[datatype]
         if itemsize and len(buffer) == itemsize * prod(shape):
             try:
-                return cls(name, datatype, shape, np.frombuffer(buffer, DTYPES[datatype]).reshape(shape))
+                return cls(
+                    name, datatype, shape, np.frombuffer(buffer, DTYPES[datatype]).reshape(shape)
+                )
             # negative dimensions whose product fits, or too many dimensions for an array
             except ValueError:
                 pass
@@ -65,7 +67,12 @@ class Tensor(msgspec.Struct, eq=False, gc=False):
         datatype = datatype_of(array.dtype)
         if datatype == "BYTES":
             return cls(name, datatype, array.shape, encode_strings(array.ravel().tolist()))
-        return cls(name, datatype, array.shape, np.ascontiguousarray(array, DTYPES[datatype]).reshape(array.shape))
+        return cls(
+            name,
+            datatype,
+            array.shape,
+            np.ascontiguousarray(array, DTYPES[datatype]).reshape(array.shape),
+        )
 
     def view(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """Return the same data under another name and shape, without a copy.

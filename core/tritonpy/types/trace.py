@@ -96,7 +96,8 @@ class Trace:
     """
 
     __slots__ = (
-        "_before", "_complete", "_ended", "context", "family", "id", "model_name", "model_version", "notes", "parent_id",
+        "_before", "_complete", "_ended", "context", "family", "id", "model_name", "model_version",
+        "notes", "parent_id",
         "request_id",
     )  # fmt: skip
 
@@ -136,7 +137,9 @@ class Trace:
         self.stamp("REQUEST_START", max(request.received_ns, self.family.begun_ns))
         self.stamp("QUEUE_START", request.queued_ns)
         # Triton records nothing for an input without data
-        self.tensors("TENSOR_QUEUE_INPUT", [tensor for tensor in request.inputs.values() if tensor.nbytes])
+        self.tensors(
+            "TENSOR_QUEUE_INPUT", [tensor for tensor in request.inputs.values() if tensor.nbytes]
+        )
         self.family.begun(self)
 
     def responded(self, request: InferRequest, response: InferResponse, now: int) -> None:
@@ -146,7 +149,10 @@ class Trace:
         request.
         """
         regions = request.regions
-        self.tensors("TENSOR_BACKEND_OUTPUT", response.outputs if regions is None else regions.outputs(response))
+        self.tensors(
+            "TENSOR_BACKEND_OUTPUT",
+            response.outputs if regions is None else regions.outputs(response),
+        )
         if not self._complete and not self.parent_id:
             self._complete = True
             self.stamp("INFER_RESPONSE_COMPLETE", now)

@@ -13,7 +13,7 @@ MAX_TOKENS = 256
 
 
 class TritonPythonModel:
-    """`TEXT` [texts, 1] -> `input_ids` and `attention_mask`, int64 [texts, tokens of the longest]."""
+    """`TEXT` [texts, 1] -> `input_ids` and `attention_mask`, int64 [texts, tokens]."""
 
     @staticmethod
     def auto_complete_config(config: Any) -> Any:
@@ -39,6 +39,8 @@ class TritonPythonModel:
         return pb_utils.InferenceResponse(
             [
                 pb_utils.Tensor("input_ids", np.array([each.ids for each in encoded], np.int64)),
-                pb_utils.Tensor("attention_mask", np.array([each.attention_mask for each in encoded], np.int64)),
+                pb_utils.Tensor(
+                    "attention_mask", np.array([each.attention_mask for each in encoded], np.int64)
+                ),
             ]
         )

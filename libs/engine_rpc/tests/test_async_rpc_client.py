@@ -29,7 +29,9 @@ def on_a_loop(play):
 
     async def run():
         connection = FakeConnection()
-        client = AsyncRpcClient(asyncio.get_running_loop(), connection, lambda frame: frame.extras["outcome"])
+        client = AsyncRpcClient(
+            asyncio.get_running_loop(), connection, lambda frame: frame.extras["outcome"]
+        )
         await play(client, connection)
 
     asyncio.run(run())

@@ -77,7 +77,12 @@ async def test_frames_go_both_ways_with_their_tensors():
         both.connection.send(KIND, [5], [[tensor(LARGE)]], [("OUT",)], {"a": 1})
         (frame,) = both.read()
         (((got,),), requested) = both.endpoint.rows(frame, 1, Tensor)
-        assert (frame.kind, frame.words[0], frame.extras["a"], requested) == (KIND, 5, 1, [("OUT",)])
+        assert (frame.kind, frame.words[0], frame.extras["a"], requested) == (
+            KIND,
+            5,
+            1,
+            [("OUT",)],
+        )
         assert np.array_equal(got.data, LARGE)
         both.send(KIND, [6], rows=[[got]], requested=[("A",)])
         await eventually(lambda: both.received)
@@ -205,7 +210,9 @@ async def test_a_worker_that_cannot_be_written_to_is_lost(monkeypatch):
             both.connection.send(KIND)
             assert both.lost == []  # not while a frame is being sent
             await eventually(lambda: both.lost)
-        assert both.lost == [f"cannot send to it: [Errno {errno.ETOOMANYREFS}] {os.strerror(errno.ETOOMANYREFS)}"]
+        assert both.lost == [
+            f"cannot send to it: [Errno {errno.ETOOMANYREFS}] {os.strerror(errno.ETOOMANYREFS)}"
+        ]
 
 
 @on_loop
@@ -271,7 +278,9 @@ async def test_unexpected_descriptors_end_the_connection_and_are_closed():
     async with ends() as both:
         both.send(KIND, descriptors=[os.open(os.devnull, os.O_RDONLY)])
         await eventually(lambda: both.lost)
-        assert both.lost == [f"it broke the worker protocol: a frame of kind {KIND} has unexpected descriptors"]
+        assert both.lost == [
+            f"it broke the worker protocol: a frame of kind {KIND} has unexpected descriptors"
+        ]
 
 
 @on_loop
@@ -303,7 +312,10 @@ def test_memory_returned_after_the_loop_is_closed_is_ignored():
     async def borrow():
         ours, theirs = socket.socketpair()
         connection = Connection(
-            asyncio.get_running_loop(), ours, lambda frame: held.extend(connection.tensors(frame, 0)), print
+            asyncio.get_running_loop(),
+            ours,
+            lambda frame: held.extend(connection.tensors(frame, 0)),
+            print,
         )
         data, descriptors = Endpoint().compose(Kind.RESPONSES, rows=[[tensor(LARGE)]])
         socket.send_fds(theirs, [data], descriptors)

@@ -12,7 +12,14 @@ from plugins.workers.tests.fake_worker import on_loop
 from tritonpy.api.engine import Engine
 from tritonpy.errors import InvalidArgument, Unsupported
 from tritonpy.types import InferRequest, RegionKind, SystemRegion
-from tritonpy_engine_rpc.engine import INFERENCE, METHODS, EngineCallMessage, RpcEngine, call_method, run_in_thread
+from tritonpy_engine_rpc.engine import (
+    INFERENCE,
+    METHODS,
+    EngineCallMessage,
+    RpcEngine,
+    call_method,
+    run_in_thread,
+)
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing import shared_object
 from tritonpy_testing.toy_engine import ToyEngine
@@ -52,7 +59,9 @@ async def test_results_are_json_values() -> None:
 @on_loop
 async def test_a_configuration_is_the_message_itself() -> None:
     with ToyEngine() as engine:
-        value = await call_method(engine, EngineCallMessage("model_config", {"name": "text", "version": -1}))
+        value = await call_method(
+            engine, EngineCallMessage("model_config", {"name": "text", "version": -1})
+        )
         assert ModelConfig.FromString(base64.b64decode(value)) == engine.model_config("text")
 
 
@@ -62,7 +71,12 @@ async def test_files_are_bytes_again() -> None:
         files = {"file:1/m": base64.b64encode(b"\x00\xff").decode()}
         message = {"name": "m", "config": "{}", "files": files, "versions": []}
         await call_method(engine, EngineCallMessage("load_model", message))
-        assert engine.loaded == {"name": "m", "config": "{}", "files": {"file:1/m": b"\x00\xff"}, "versions": []}
+        assert engine.loaded == {
+            "name": "m",
+            "config": "{}",
+            "files": {"file:1/m": b"\x00\xff"},
+            "versions": [],
+        }
         message = {"name": "m", "config": None, "files": None, "versions": [1, 3]}
         await call_method(engine, EngineCallMessage("load_model", message))
         assert engine.loaded == {"name": "m", "config": None, "files": None, "versions": [1, 3]}
@@ -72,9 +86,13 @@ async def test_files_are_bytes_again() -> None:
 async def test_errors_are_those_of_the_engine() -> None:
     with ToyEngine() as engine:
         with pytest.raises(InvalidArgument, match="nobody"):
-            await call_method(engine, EngineCallMessage("model_config", {"name": "nobody", "version": -1}))
+            await call_method(
+                engine, EngineCallMessage("model_config", {"name": "nobody", "version": -1})
+            )
         for method in ("infer", "attach", "__init__"):
-            with pytest.raises(Unsupported, match=f"the engine has no method '{method}' for other processes"):
+            with pytest.raises(
+                Unsupported, match=f"the engine has no method '{method}' for other processes"
+            ):
                 await call_method(engine, EngineCallMessage(method))
 
 
@@ -109,7 +127,9 @@ class Loopback(RpcEngine):
 
 
 def test_every_method_of_the_engine_is_remote_or_concerns_inference() -> None:
-    public = {name for name, value in vars(Engine).items() if not name.startswith("_") and callable(value)}
+    public = {
+        name for name, value in vars(Engine).items() if not name.startswith("_") and callable(value)
+    }
     assert public == METHODS | INFERENCE
 
 
@@ -134,7 +154,9 @@ def test_every_method_of_the_engine_is_remote_or_concerns_inference() -> None:
         ("operations", ()),
     ],
 )
-def test_a_remote_result_equals_the_one_of_the_engine(method: str, arguments: tuple[Any, ...]) -> None:
+def test_a_remote_result_equals_the_one_of_the_engine(
+    method: str, arguments: tuple[Any, ...]
+) -> None:
     with ToyEngine() as engine:
         assert getattr(Loopback(engine), method)(*arguments) == getattr(engine, method)(*arguments)  # type: ignore[abstract]
 
@@ -150,5 +172,8 @@ def test_regions_come_back_in_the_type_of_their_kind() -> None:
 
 
 def test_a_missing_argument_is_found_before_the_call() -> None:
-    with ToyEngine() as engine, pytest.raises(TypeError, match="missing a required argument: 'name'"):
+    with (
+        ToyEngine() as engine,
+        pytest.raises(TypeError, match="missing a required argument: 'name'"),
+    ):
         Loopback(engine).model_config()  # type: ignore[abstract, call-arg]

@@ -14,7 +14,12 @@ from tritonpy.errors import (
     Unavailable,
     error_of,
 )
-from tritonpy_engine_rpc.messages import decode_error, decode_named_error, encode_error, encode_named_error
+from tritonpy_engine_rpc.messages import (
+    decode_error,
+    decode_named_error,
+    encode_error,
+    encode_named_error,
+)
 
 
 @pytest.mark.parametrize("code", Code)
@@ -53,7 +58,11 @@ def test_a_named_error_keeps_its_class_where_the_core_has_it():
     class Own(QueueFull):
         pass
 
-    for error, kind in ((QueueFull("full"), QueueFull), (Own("full"), Unavailable), (TritonError("full"), TritonError)):
+    for error, kind in (
+        (QueueFull("full"), QueueFull),
+        (Own("full"), Unavailable),
+        (TritonError("full"), TritonError),
+    ):
         error.retry_after_s = 2.5
         reported = decode_named_error(encode_named_error(error))
         assert (type(reported), reported.message, reported.retry_after_s) == (kind, "full", 2.5)

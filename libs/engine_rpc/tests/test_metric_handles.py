@@ -28,13 +28,21 @@ def handles(registry):
 def test_metrics_are_made_changed_and_read_by_their_numbers(handles, registry):
     counters = handles.make_family(MetricFamilyMessage("served", "requests served", "COUNTER"))
     sizes = handles.make_family(MetricFamilyMessage("sizes", "how large", "HISTOGRAM"))
-    red, blue = (handles.make(MetricMessage(counters, {"colour": colour})) for colour in ("red", "blue"))
+    red, blue = (
+        handles.make(MetricMessage(counters, {"colour": colour})) for colour in ("red", "blue")
+    )
     size = handles.make(MetricMessage(sizes, None, [1, 10]))
     handles.add(MetricValueMessage(red, 2))
     handles.add(MetricValueMessage(red, 3.5))
     handles.observe(MetricValueMessage(size, 7))
-    assert (handles.value(MetricReadMessage(red)), handles.value(MetricReadMessage(blue))) == (5.5, 0)
-    assert [(family.name, len(family.metrics)) for family in registry.snapshot()] == [("served", 2), ("sizes", 1)]
+    assert (handles.value(MetricReadMessage(red)), handles.value(MetricReadMessage(blue))) == (
+        5.5,
+        0,
+    )
+    assert [(family.name, len(family.metrics)) for family in registry.snapshot()] == [
+        ("served", 2),
+        ("sizes", 1),
+    ]
 
 
 def test_a_gauge_is_set(handles):
@@ -96,6 +104,9 @@ def test_a_dead_worker_leaves_no_metric_and_removes_none_of_others(registry):
         handles.add(MetricValueMessage(handles.make(MetricMessage(family, {"by": label})), 1))
     dies.close()
     (family,) = registry.snapshot()
-    assert {metric.labels["by"]: metric.value for metric in family.metrics} == {"lives": 1, "both": 2}
+    assert {metric.labels["by"]: metric.value for metric in family.metrics} == {
+        "lives": 1,
+        "both": 2,
+    }
     lives.close()
     assert registry.snapshot() == []

@@ -65,7 +65,9 @@ def test_the_pipe_closes_only_at_the_end_of_the_process() -> None:
         " pass_fds=[end], stdout=1)\n"
         "print(watcher.poll(), flush=True)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stdout.split() == ["None", "cut"]
 
 

@@ -50,7 +50,9 @@ def test_a_traceback_is_sent_with_the_record(bench: Bench) -> None:
     assert payload["table"] == "ValueError: broken"
 
 
-def test_without_a_server_records_go_to_standard_error(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_server_records_go_to_standard_error(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
     bench.broken = ChannelClosed()
     bench.log.handlers = [ServerHandler(bench._notify)]
     bench.log.warning("from a child")
@@ -75,4 +77,6 @@ def test_verbose_records_are_sent_regardless_of_the_initial_log_settings(bench: 
     finally:
         root.handlers[:] = handlers
         own.setLevel(level)
-    assert [(payload["level"], payload["message"]) for payload in bench.reported] == [(5, "very verbose")]
+    assert [(payload["level"], payload["message"]) for payload in bench.reported] == [
+        (5, "very verbose")
+    ]

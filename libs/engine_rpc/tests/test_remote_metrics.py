@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from tritonpy.custom_metrics import CustomMetrics, MetricKind, ModelMetrics
-from tritonpy.errors import AlreadyExists, Internal, InvalidArgument, TritonError, Unavailable, Unsupported
+from tritonpy.errors import (
+    AlreadyExists,
+    Internal,
+    InvalidArgument,
+    TritonError,
+    Unavailable,
+    Unsupported,
+)
 from tritonpy_engine_rpc.messages import convert
 from tritonpy_engine_rpc.metric_handles import (
     DropMessage,
@@ -63,7 +70,11 @@ def test_metrics_and_counts_are_those_of_the_server(server: Server, metrics: Rem
     gauge.increment(-1.5)
     metrics.family("sizes", "", MetricKind.HISTOGRAM).metric({}, [1, 2]).observe(1.5)
     made, heat, sizes = server.registry.snapshot()
-    assert (made.description, made.metrics[0].labels, made.metrics[0].value) == ("Items made", {"line": "1"}, 2.0)
+    assert (made.description, made.metrics[0].labels, made.metrics[0].value) == (
+        "Items made",
+        {"line": "1"},
+        2.0,
+    )
     assert (heat.metrics[0].value, gauge.value()) == (3.5, 3.5)
     assert sizes.metrics[0].histogram is not None
     assert sizes.metrics[0].histogram.counts == [0, 1]
@@ -79,7 +90,9 @@ def test_a_value_combines_all_workers(server: Server, metrics: RemoteMetrics) ->
     assert [counter.value() for counter in counters] == [4.0, 4.0]
 
 
-def test_invalid_use_is_refused_locally_with_the_same_error(server: Server, metrics: RemoteMetrics) -> None:
+def test_invalid_use_is_refused_locally_with_the_same_error(
+    server: Server, metrics: RemoteMetrics
+) -> None:
     counter = metrics.family("made", "", MetricKind.COUNTER).metric()
     histogram = metrics.family("sizes", "", MetricKind.HISTOGRAM).metric({}, [1, 2])
     before = list(server.payload)
@@ -97,7 +110,9 @@ def test_invalid_use_is_refused_locally_with_the_same_error(server: Server, metr
     assert server.payload == before
 
 
-def test_a_dropped_metric_is_gone_and_may_be_dropped_again(server: Server, metrics: RemoteMetrics) -> None:
+def test_a_dropped_metric_is_gone_and_may_be_dropped_again(
+    server: Server, metrics: RemoteMetrics
+) -> None:
     family = metrics.family("made", "", MetricKind.COUNTER)
     one, other = family.metric({"n": "1"}), family.metric({"n": "2"})
     one.drop()
@@ -114,7 +129,9 @@ def test_a_dropped_metric_is_gone_and_may_be_dropped_again(server: Server, metri
     assert server.registry.snapshot() == []
 
 
-def test_a_family_that_the_server_refuses_is_not_kept(server: Server, metrics: RemoteMetrics) -> None:
+def test_a_family_that_the_server_refuses_is_not_kept(
+    server: Server, metrics: RemoteMetrics
+) -> None:
     server.refusal = Unavailable("not now")
     with pytest.raises(Unavailable, match="not now"):
         metrics.family("made", "", MetricKind.COUNTER)

@@ -45,7 +45,9 @@ VERBS: RpcHandlers = {
 }
 
 
-def run_server(act: Callable[[RpcServer, Callable[[int, str], Frame]], Awaitable[None]]) -> list[dict[str, Any]]:
+def run_server(
+    act: Callable[[RpcServer, Callable[[int, str], Frame]], Awaitable[None]],
+) -> list[dict[str, Any]]:
     """Run `act` with a server and a function that makes query frames; return the results."""
     replies: list[dict[str, Any]] = []
 
@@ -59,14 +61,18 @@ def run_server(act: Callable[[RpcServer, Callable[[int, str], Frame]], Awaitable
             theirs.setblocking(False)
             end = Endpoint()
             while data := theirs.recv(1 << 16):
-                replies.extend({"number": frame.words[0], **frame.extras} for frame in end.feed(data))
+                replies.extend(
+                    {"number": frame.words[0], **frame.extras} for frame in end.feed(data)
+                )
 
     asyncio.run(scenario())
     return replies
 
 
 def _question(number: int, verb: str, value: object = 3) -> Frame:
-    data, _ = Endpoint().compose(Kind.QUERY, [number], extras={"verb": verb, "arguments": {"value": value}})
+    data, _ = Endpoint().compose(
+        Kind.QUERY, [number], extras={"verb": verb, "arguments": {"value": value}}
+    )
     (frame,) = Endpoint().feed(data)
     return frame
 
@@ -86,7 +92,9 @@ def test_queries_get_results_now_or_later_or_errors(caplog: pytest.LogCaptureFix
     assert "secret" in caplog.text
 
 
-def test_notifications_have_no_results_and_errors_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_notifications_have_no_results_and_errors_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def act(server: RpcServer, query: Callable[[int, str], Frame]) -> None:
         server.handle_notification(query(1, "now"))
         server.handle_notification(query(2, "refusing"))

@@ -20,7 +20,10 @@ class AsyncRpcClient:
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, connection: Connection, read: Callable[[Frame], Any | TritonError]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        connection: Connection,
+        read: Callable[[Frame], Any | TritonError],
     ) -> None:
         self._loop = loop
         self._connection = connection
@@ -35,7 +38,9 @@ class AsyncRpcClient:
         """
         number = next(self._numbers)
         self._open[number] = future = self._loop.create_future()
-        self._connection.send(Kind.QUERY, [number], extras={"verb": verb, "arguments": dict(arguments)})
+        self._connection.send(
+            Kind.QUERY, [number], extras={"verb": verb, "arguments": dict(arguments)}
+        )
         return await future
 
     def handle_result(self, frame: Frame) -> None:

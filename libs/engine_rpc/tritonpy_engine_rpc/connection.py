@@ -73,7 +73,10 @@ class Connection:
         return len(self._unsent)
 
     def tensors(
-        self, frame: Frame, at: int, make_row: Callable[[Block, int], Sequence[Tensor]] | None = None
+        self,
+        frame: Frame,
+        at: int,
+        make_row: Callable[[Block, int], Sequence[Tensor]] | None = None,
     ) -> list[Sequence[Tensor]]:
         """Return the rows of tensors that `frame.words[at:]` describe; see `ipc.tensors.unpack`."""
         return self._endpoint.rows(frame, at, Tensor, make_row)[0]
@@ -113,7 +116,9 @@ class Connection:
 
     def _readable(self) -> None:
         try:
-            size, control, _, _ = self._socket.recvmsg_into((self._buffer,), ANCILLARY_SIZE, CLOSE_ON_EXEC)
+            size, control, _, _ = self._socket.recvmsg_into(
+                (self._buffer,), ANCILLARY_SIZE, CLOSE_ON_EXEC
+            )
         except (BlockingIOError, InterruptedError):
             return
         except OSError:  # the process was killed while frames of ours were unread
@@ -125,7 +130,9 @@ class Connection:
         # A copy, because views of it must stay valid; mostly small.
         data = bytes(self._buffer[:size])
         try:
-            for frame in self._endpoint.feed(data, received_descriptors(control) if control else ()):
+            for frame in self._endpoint.feed(
+                data, received_descriptors(control) if control else ()
+            ):
                 self._received(frame)
                 if frame.descriptors:
                     raise ProtocolError(f"a frame of kind {frame.kind} has unexpected descriptors")  # noqa: TRY301
@@ -152,7 +159,11 @@ class Connection:
         while self._unsent:
             data, descriptors = self._unsent[0]
             try:
-                sent = socket.send_fds(self._socket, [data], descriptors) if descriptors else self._socket.send(data)
+                sent = (
+                    socket.send_fds(self._socket, [data], descriptors)
+                    if descriptors
+                    else self._socket.send(data)
+                )
             except (BlockingIOError, InterruptedError):
                 self._loop.add_writer(self._socket, self._writable)
                 return

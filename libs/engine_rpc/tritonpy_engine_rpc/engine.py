@@ -1,8 +1,8 @@
 """Calls of an engine's methods from another process, with JSON values as arguments and results.
 
-`METHODS` names the methods. Their arguments and results are those that `tritonpy.Engine` declares, so
-both ends derive their conversions from it: `call_method` on the engine's side, `RpcEngine` on the
-caller's side. Bytes travel as base64, a model configuration as the bytes of its message.
+`METHODS` names the methods. Their arguments and results are those that `tritonpy.Engine` declares,
+so both ends derive their conversions from it: `call_method` on the engine's side, `RpcEngine` on
+the caller's side. Bytes travel as base64, a model configuration as the bytes of its message.
 """
 
 from __future__ import annotations
@@ -84,7 +84,10 @@ async def call_method(engine: Engine, message: EngineCallMessage) -> Any:
     if name not in METHODS:
         raise Unsupported(f"the engine has no method '{name}' for other processes")
     declared = _declared(name)
-    arguments = {key: _decode(value, declared.types.get(key, Any)) for key, value in message.arguments.items()}
+    arguments = {
+        key: _decode(value, declared.types.get(key, Any))
+        for key, value in message.arguments.items()
+    }
 
     def call() -> Any:
         return _encode(getattr(engine, name)(**arguments))
@@ -149,7 +152,9 @@ class _Declared:
     def result_type(self, arguments: Mapping[str, Any]) -> Any:
         """Return the type of the result of a call with `arguments`."""
         if {SystemRegion, CudaRegion} <= {*get_args(next(iter(get_args(self._result)), None))}:
-            return list[SystemRegion] if arguments["kind"] == RegionKind.SYSTEM else list[CudaRegion]
+            return (
+                list[SystemRegion] if arguments["kind"] == RegionKind.SYSTEM else list[CudaRegion]
+            )
         return self._result
 
 
@@ -167,7 +172,11 @@ def _encode_config(config: Any) -> str:
 
 
 def _decode(value: Any, kind: Any) -> Any:
-    if get_origin(kind) is not None and issubclass(get_origin(kind), Mapping) and get_args(kind)[0] is not str:
+    if (
+        get_origin(kind) is not None
+        and issubclass(get_origin(kind), Mapping)
+        and get_args(kind)[0] is not str
+    ):
         key, item = get_args(kind)
         return dict(msgspec.convert(value, list[tuple[key, item]]))  # type: ignore[valid-type]
     return msgspec.convert(value, kind, dec_hook=_decode_config)

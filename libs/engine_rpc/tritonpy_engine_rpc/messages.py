@@ -1,4 +1,4 @@
-"""Messages of other processes as typed values, and errors as JSON: code, text and optional retry delay in seconds."""
+"""Messages of other processes as typed values, and errors as JSON: code, text, retry delay (s)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def first_words(frame: Frame, count: int) -> tuple[int, ...]:
     """Return the first `count` words of `frame`. Raises `ProtocolError` if it has fewer."""
     words = frame.words[:count]
     if len(words) < count:
-        raise ProtocolError(f"a frame of kind {frame.kind} has {len(words)} words instead of {count}")
+        raise ProtocolError(
+            f"a frame of kind {frame.kind} has {len(words)} words instead of {count}"
+        )
     return words
 
 

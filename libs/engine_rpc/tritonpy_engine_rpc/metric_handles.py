@@ -77,12 +77,16 @@ class MetricHandles:
     def make_family(self, message: MetricFamilyMessage) -> int:
         """Create or join a family and return its number."""
         return self._add(
-            self._families, self._model.family(message.name, message.description, MetricKind[message.kind])
+            self._families,
+            self._model.family(message.name, message.description, MetricKind[message.kind]),
         )
 
     def make(self, message: MetricMessage) -> int:
         """Create or join a metric and return its number."""
-        return self._add(self._metrics, _find(self._families, message.family).metric(message.labels, message.buckets))
+        return self._add(
+            self._metrics,
+            _find(self._families, message.family).metric(message.labels, message.buckets),
+        )
 
     def value(self, message: MetricReadMessage) -> float:
         """Return the value of a metric."""

@@ -8,7 +8,9 @@ import threading
 from types import FrameType
 
 _FIRST_S = 0.25
-_MAX_DELAY_S = 1.0  # after a worker that had started: one request may have ended it, and others wait
+_MAX_DELAY_S = (
+    1.0  # after a worker that had started: one request may have ended it, and others wait
+)
 _MAX_START_DELAY_S = 30.0  # while starts fail: requests are refused meanwhile
 SETTLED_S = 60.0  # a worker that lived this long was healthy: the next restart is immediate
 

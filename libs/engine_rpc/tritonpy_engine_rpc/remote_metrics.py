@@ -31,7 +31,9 @@ class RemoteMetrics(ModelMetrics):
     def family(self, name: str, description: str, kind: MetricKind) -> MetricFamily:
         copy = super().family(name, description, kind)
         try:
-            number = self._link.call("metric_family", name=name, description=description, kind=kind.name)
+            number = self._link.call(
+                "metric_family", name=name, description=description, kind=kind.name
+            )
         except BaseException:
             copy.drop()
             raise
@@ -45,7 +47,9 @@ class _RemoteFamily(MetricFamily):
         self._number = number
         self._copy = copy
 
-    def metric(self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None) -> Metric:
+    def metric(
+        self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None
+    ) -> Metric:
         copy = self._copy.metric(labels, buckets)
         number = self._link.call(
             "metric",

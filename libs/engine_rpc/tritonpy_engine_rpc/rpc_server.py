@@ -105,23 +105,31 @@ class RpcServer:
         elif isinstance(error, TritonError):
             self._send_error(number, verb, error)
         else:
-            self._send_error(number, verb, internal_error(self._log, f"'{verb}' of another process", error))
+            self._send_error(
+                number, verb, internal_error(self._log, f"'{verb}' of another process", error)
+            )
 
     def _send_result(self, number: int | None, value: Any) -> None:
         if number is None:
             return
         self._open.discard(number)
         value, descriptors = (
-            (value.value, value.descriptors) if isinstance(value, ValueWithDescriptors) else (value, ())
+            (value.value, value.descriptors)
+            if isinstance(value, ValueWithDescriptors)
+            else (value, ())
         )
-        self._connection.send(Kind.QUERY_RESULT, [number], extras={"value": value}, descriptors=descriptors)
+        self._connection.send(
+            Kind.QUERY_RESULT, [number], extras={"value": value}, descriptors=descriptors
+        )
 
     def _send_error(self, number: int | None, verb: str, error: TritonError) -> None:
         if number is None:
             self._log.warning("'%s' failed: %s", verb, error)
             return
         self._open.discard(number)
-        self._connection.send(Kind.QUERY_RESULT, [number], extras={"error": self.error_payload(error)})
+        self._connection.send(
+            Kind.QUERY_RESULT, [number], extras={"error": self.error_payload(error)}
+        )
 
     def error_payload(self, error: TritonError) -> list[Any]:
         """Return `error` as it is sent."""

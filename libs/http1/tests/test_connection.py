@@ -4,7 +4,13 @@ import asyncio
 
 import pytest
 
-from tritonpy_http1.connection import MAX_BYTES, LingeringClose, framing_error, origin_form, without_upgrade
+from tritonpy_http1.connection import (
+    MAX_BYTES,
+    LingeringClose,
+    framing_error,
+    origin_form,
+    without_upgrade,
+)
 
 
 class Before(asyncio.Protocol):

@@ -10,4 +10,11 @@ from tritonpy_http1.connection import HttpConnection
 from tritonpy_http1.limits import HttpLimits, LimitSettings
 from tritonpy_http1.server import ConnectionAcceptor, HttpServer, MakeAcceptor
 
-__all__ = ["ConnectionAcceptor", "HttpConnection", "HttpLimits", "HttpServer", "LimitSettings", "MakeAcceptor"]
+__all__ = [
+    "ConnectionAcceptor",
+    "HttpConnection",
+    "HttpLimits",
+    "HttpServer",
+    "LimitSettings",
+    "MakeAcceptor",
+]

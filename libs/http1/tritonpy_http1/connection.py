@@ -70,17 +70,23 @@ def origin_form(url: bytes) -> bytes:
     if not url[:8].lower().startswith((b"http://", b"https://")):
         return url
     _, _, rest = url.partition(b"://")
-    authority = min((at for mark in (b"/", b"?") if (at := rest.find(mark)) >= 0), default=len(rest))
+    authority = min(
+        (at for mark in (b"/", b"?") if (at := rest.find(mark)) >= 0), default=len(rest)
+    )
     path = rest[authority:]
     return path if path.startswith(b"/") else b"/" + path
 
 
-def without_upgrade(method: bytes, url: bytes, version: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+def without_upgrade(
+    method: bytes, url: bytes, version: str, headers: Iterable[tuple[bytes, bytes]]
+) -> bytes:
     """Return the head of a request without its upgrade headers, which a server may ignore."""
     lines = [method + b" " + url + b" HTTP/" + version.encode()]
     for name, value in headers:
         if name == b"connection":
-            value = b",".join(token for token in value.split(b",") if token.strip().lower() != b"upgrade")  # noqa: PLW2901
+            value = b",".join(  # noqa: PLW2901
+                token for token in value.split(b",") if token.strip().lower() != b"upgrade"
+            )
         if name != b"upgrade":
             lines.append(name + b": " + value)
     return b"\r\n".join([*lines, b"", b""])
@@ -94,7 +100,10 @@ class LingeringClose(asyncio.Protocol):
     """
 
     def __init__(
-        self, protocol: asyncio.Protocol, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop
+        self,
+        protocol: asyncio.Protocol,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._protocol = protocol
         self._transport = transport
@@ -175,11 +184,19 @@ class HttpConnection(HttpToolsProtocol):
         Returns None while a response is owed or unread.
         """
         busy = self.cycle is not None and not self.cycle.response_complete
-        if self.transport.is_closing() or self.flow.read_paused or self.transport.get_write_buffer_size():
+        if (
+            self.transport.is_closing()
+            or self.flow.read_paused
+            or self.transport.get_write_buffer_size()
+        ):
             return None
         if self.in_request and not self.in_head:
             alone = not self.pipeline
-            return self._progress_s if alone and self.loop.time() - self._progress_s > _STALLED_S else None
+            return (
+                self._progress_s
+                if alone and self.loop.time() - self._progress_s > _STALLED_S
+                else None
+            )
         if busy:
             return None
         return self._progress_s if self.in_request else self.idle_since_s
@@ -256,7 +273,10 @@ class HttpConnection(HttpToolsProtocol):
         served.
         """
         version, method = self.parser.get_http_version(), self.parser.get_method()
-        if len(self.url) + sum([len(name) + len(value) for name, value in self.headers]) > self.limits.head_size:
+        if (
+            len(self.url) + sum([len(name) + len(value) for name, value in self.headers])
+            > self.limits.head_size
+        ):
             raise Refused(HEAD_TOO_LARGE)
         fault = framing_error(version, self.headers)
         if fault is not None:
@@ -323,7 +343,12 @@ class HttpConnection(HttpToolsProtocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        if self.in_request and not self.in_head and self.cycle.response_complete and self._is_too_long_to_drop():
+        if (
+            self.in_request
+            and not self.in_head
+            and self.cycle.response_complete
+            and self._is_too_long_to_drop()
+        ):
             self.close_lingering()
             return
         self.flow.resume_reading()

@@ -20,7 +20,10 @@ class Refusal(NamedTuple):
     def wire(self) -> bytes:
         """Return the complete response."""
         body = msgspec.json.encode({"error": self.text})
-        head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
+        head = (
+            b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+            % len(body)
+        )
         return b"".join((STATUS_LINE[self.status], head, body))
 
 
@@ -54,5 +57,9 @@ def refusal_for(error: httptools.HttpParserError, data: bytes) -> Refusal:
     reason = error.__context__
     if isinstance(reason, Refused):
         return reason.refusal
-    line = _REQUEST_LINE.match(data) if isinstance(error, httptools.HttpParserInvalidMethodError) else None
+    line = (
+        _REQUEST_LINE.match(data)
+        if isinstance(error, httptools.HttpParserInvalidMethodError)
+        else None
+    )
     return NOT_HTTP if line is None or line[1] in _KNOWN else NO_METHOD

@@ -85,7 +85,8 @@ class HttpServer:
         self._protocol = protocol
         # Only uvicorn's protocol is used, not its logging setup and signal handlers.
         self._config = uvicorn.Config(
-            application, http=protocol, ws="none", interface="asgi3", lifespan="off", log_config=None, access_log=False,
+            application, http=protocol, ws="none", interface="asgi3", lifespan="off",
+            log_config=None, access_log=False,
             proxy_headers=False, server_header=False, date_header=False,
         )  # fmt: skip
         self._config.load()
@@ -139,7 +140,9 @@ class HttpServer:
             if int(passed) > logged:
                 logged = int(passed)
                 left = int(timeout_s) - logged
-                self._log.info("Timeout %d: Found %d %s service connections", left, count, self._name)
+                self._log.info(
+                    "Timeout %d: Found %d %s service connections", left, count, self._name
+                )
             await asyncio.sleep(_USED_CHECK_S)
 
     async def answered(self) -> None:

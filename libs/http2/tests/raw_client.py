@@ -22,7 +22,9 @@ BLOCK = encode(REQUEST)
 
 
 def frame(kind, flags=0, stream=0, payload=b""):
-    return len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
+    return (
+        len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
+    )
 
 
 CLIENT_HELLO = PREFACE + frame(SETTINGS)

@@ -159,7 +159,12 @@ def test_a_stream_error_resets_only_the_stream(sent, reset):
 
 def test_unknown_frame_types_and_flags_are_ignored():
     server = Server().handshake()
-    sent = frame(0xEE, 0xFF, 1, b"x" * 1000) + begin() + frame(0x77, 0, 1) + frame(DATA, END_STREAM | 0xF2, 1, b"body")
+    sent = (
+        frame(0xEE, 0xFF, 1, b"x" * 1000)
+        + begin()
+        + frame(0x77, 0, 1)
+        + frame(DATA, END_STREAM | 0xF2, 1, b"body")
+    )
     assert resets(server, sent) == []
     assert server.calls.started[0].body == b"body"
 
@@ -168,7 +173,12 @@ def test_late_frames_of_a_closed_stream_are_ignored():
     server = Server().handshake()
     server.deliver(begin() + body(b"one"))
     assert resets(server, begin()) == [(1, STREAM_CLOSED)]
-    assert resets(server, frame(RST_STREAM, 0, 1, number(CANCEL)) + frame(WINDOW_UPDATE, 0, 1, number(1))) == []
+    assert (
+        resets(
+            server, frame(RST_STREAM, 0, 1, number(CANCEL)) + frame(WINDOW_UPDATE, 0, 1, number(1))
+        )
+        == []
+    )
 
 
 def test_an_early_response_closes_the_stream():
@@ -176,7 +186,10 @@ def test_an_early_response_closes_the_stream():
     server.deliver(begin())
     call = server.calls.started[0]
     call.stream.send(None, (), b"")
-    assert [each[:3] for each in server.frames()] == [(HEADERS, END_HEADERS | END_STREAM, 1), (RST_STREAM, 0, 1)]
+    assert [each[:3] for each in server.frames()] == [
+        (HEADERS, END_HEADERS | END_STREAM, 1),
+        (RST_STREAM, 0, 1),
+    ]
     assert not server.connection.streams
     assert call.stream.send(None, (b"more",), None)
     assert server.frames() == []
@@ -184,7 +197,9 @@ def test_an_early_response_closes_the_stream():
 
 def test_trailers_of_a_request_end_it():
     server = Server().handshake()
-    server.deliver(begin() + body(b"one", ended=False) + begin(1, encode([(b"checksum", b"1")]), ended=True))
+    server.deliver(
+        begin() + body(b"one", ended=False) + begin(1, encode([(b"checksum", b"1")]), ended=True)
+    )
     assert server.calls.started[0].ended
     assert server.calls.started[0].body == b"one"
 
@@ -196,13 +211,17 @@ def test_padding_counts_for_flow_control():
     assert server.calls.started[0].body == b"body"
     padded = frame(DATA, PADDED, 1, bytes((250,)) + bytes(250))
     windows = of_kind(WINDOW_UPDATE, server.frames(padded + padded))
-    assert [(stream, int.from_bytes(payload, "big")) for _, _, stream, payload in windows] == [(1, 707)]
+    assert [(stream, int.from_bytes(payload, "big")) for _, _, stream, payload in windows] == [
+        (1, 707)
+    ]
 
 
 def test_exceeding_the_stream_window_resets_the_stream():
     server = Server(on_end=lambda _call: None, limits=Http2Limits(stream_window=1000)).handshake()
     server.calls.holds_data = True
-    assert resets(server, begin() + body(bytes(1000), ended=False) + body(b"x")) == [(1, FLOW_CONTROL_ERROR)]
+    assert resets(server, begin() + body(bytes(1000), ended=False) + body(b"x")) == [
+        (1, FLOW_CONTROL_ERROR)
+    ]
 
 
 def test_exceeding_the_connection_window_ends_the_connection():
@@ -212,7 +231,9 @@ def test_exceeding_the_connection_window_ends_the_connection():
 
 @pytest.mark.parametrize("given_up", [False, True])
 def test_stalled_calls_do_not_block_others(given_up):
-    server = Server(on_end=lambda _call: None, limits=Http2Limits(stream_window=100_000, window=100_000)).handshake()
+    server = Server(
+        on_end=lambda _call: None, limits=Http2Limits(stream_window=100_000, window=100_000)
+    ).handshake()
     server.calls.holds_data = True
     allowed = 100_000
     for stream in range(1, 41, 2):
@@ -257,7 +278,9 @@ def test_a_flood_ends_the_connection(flood):
     sent = b"".join([FLOODS[flood](at) for at in range(900)])
     server.deliver(sent)
     assert not server.connection.over
-    assert ends_with(server, b"".join([FLOODS[flood](at) for at in range(900, 1200)]), ENHANCE_YOUR_CALM)
+    assert ends_with(
+        server, b"".join([FLOODS[flood](at) for at in range(900, 1200)]), ENHANCE_YOUR_CALM
+    )
     assert not server.connection.streams
 
 
@@ -273,7 +296,12 @@ def test_all_calls_may_be_cancelled_at_once():
     server = Server(limits=Http2Limits(streams=10_000)).handshake()
     streams = range(1, 20_001, 2)
     server.deliver(b"".join(map(begin, streams)))
-    assert resets(server, b"".join([frame(RST_STREAM, 0, stream, number(CANCEL)) for stream in streams])) == []
+    assert (
+        resets(
+            server, b"".join([frame(RST_STREAM, 0, stream, number(CANCEL)) for stream in streams])
+        )
+        == []
+    )
 
 
 def test_streams_after_goaway_are_not_in_a_later_one():
@@ -305,8 +333,12 @@ def test_pings_during_responses_are_accepted():
 
 
 def test_pings_during_one_large_response_are_accepted():
-    server = Server(on_end=lambda call: call.stream.send(b"", (bytes(50_000_000),), b"")).handshake()
-    server.deliver(frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 2**31 - 1)) + begin(ended=True))
+    server = Server(
+        on_end=lambda call: call.stream.send(b"", (bytes(50_000_000),), b"")
+    ).handshake()
+    server.deliver(
+        frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 2**31 - 1)) + begin(ended=True)
+    )
     for _ in range(3_000):
         server.deliver(frame(WINDOW_UPDATE, 0, 0, number(16_384)) + frame(PING, 0, 0, bytes(8)))
     assert not server.connection.over
@@ -338,7 +370,9 @@ def test_repeated_window_settings_in_one_frame_are_applied_once(monkeypatch):
     widened = []
     extend_window = Sender.extend_window
     monkeypatch.setattr(
-        Sender, "extend_window", lambda self, *where: widened.append(where) or extend_window(self, *where)
+        Sender,
+        "extend_window",
+        lambda self, *where: widened.append(where) or extend_window(self, *where),
     )
     flood = b"".join([setting(codes.INITIAL_WINDOW_SIZE, size) for size in range(1000, 1200)])
     server.deliver(frame(SETTINGS, 0, 0, flood))
@@ -350,7 +384,10 @@ def test_repeated_window_settings_in_one_frame_are_applied_once(monkeypatch):
 def test_changing_the_initial_window_is_charged_per_stream():
     server = Server(on_end=lambda _call: None).handshake()
     server.deliver(b"".join([begin(stream) for stream in range(1, 20_001, 2)]))
-    changes = [frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, size)) for size in range(1000, 1120)]
+    changes = [
+        frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, size))
+        for size in range(1000, 1120)
+    ]
     server.deliver(b"".join(changes[:60]))
     assert not server.connection.over
     assert ends_with(server, b"".join(changes[60:]), ENHANCE_YOUR_CALM)
@@ -406,7 +443,14 @@ def test_a_new_stream_with_a_lower_number_ends_the_connection():
         body(b"late", 1, ended=False),
         frame(CONTINUATION, 0, 5, b"\x82"),
     ],
-    ids=["settings ack", "ping ack", "window", "window of a closed stream", "data of a closed stream", "continuation"],
+    ids=[
+        "settings ack",
+        "ping ack",
+        "window",
+        "window of a closed stream",
+        "data of a closed stream",
+        "continuation",
+    ],
 )
 def test_floods_of_cheap_frames_end_the_connection(flood):
     server = Server().handshake()
@@ -433,13 +477,17 @@ def test_a_flood_of_calls_without_a_body_ends_the_connection():
         server.deliver(begin(stream) + body(b"one", stream))
     assert not server.connection.over
     other = Server().handshake()
-    assert ends_with(other, b"".join([begin(stream, ended=True) for stream in numbers]), ENHANCE_YOUR_CALM)
+    assert ends_with(
+        other, b"".join([begin(stream, ended=True) for stream in numbers]), ENHANCE_YOUR_CALM
+    )
 
 
 def test_window_updates_for_responses_are_accepted():
     server = Server().handshake()
     for stream in range(1, 2_001, 2):
-        server.deliver(begin(stream) + body(b"one", stream) + frame(WINDOW_UPDATE, 0, 0, number(1)) * 20)
+        server.deliver(
+            begin(stream) + body(b"one", stream) + frame(WINDOW_UPDATE, 0, 0, number(1)) * 20
+        )
     assert not server.connection.over
 
 
@@ -454,15 +502,30 @@ def test_a_flood_of_large_header_lists_ends_the_connection():
     for stream in range(1, 7, 2):
         server.deliver(begin(stream, block))
     assert len(server.calls.refused) == 3
-    assert ends_with(server, b"".join([begin(stream, block) for stream in range(7, 41, 2)]), ENHANCE_YOUR_CALM)
+    assert ends_with(
+        server, b"".join([begin(stream, block) for stream in range(7, 41, 2)]), ENHANCE_YOUR_CALM
+    )
 
 
 PIECES = st.one_of(
     st.binary(max_size=40),
-    st.builds(frame, st.integers(0, 11), st.integers(0, 255), st.integers(0, 9), st.binary(max_size=30)),
-    st.builds(begin, st.sampled_from([1, 3, 5, 7]), st.sampled_from([BLOCK, b"", b"\x82\x86\x84"]), st.booleans()),
+    st.builds(
+        frame, st.integers(0, 11), st.integers(0, 255), st.integers(0, 9), st.binary(max_size=30)
+    ),
+    st.builds(
+        begin,
+        st.sampled_from([1, 3, 5, 7]),
+        st.sampled_from([BLOCK, b"", b"\x82\x86\x84"]),
+        st.booleans(),
+    ),
     st.builds(body, st.binary(max_size=50), st.sampled_from([1, 3, 5, 7]), st.booleans()),
-    st.builds(frame, st.just(WINDOW_UPDATE), st.just(0), st.integers(0, 5), st.integers(0, 2**31 - 1).map(number)),
+    st.builds(
+        frame,
+        st.just(WINDOW_UPDATE),
+        st.just(0),
+        st.integers(0, 5),
+        st.integers(0, 2**31 - 1).map(number),
+    ),
 )
 
 

@@ -60,9 +60,20 @@ def test_strikes_above_the_limit_are_too_many():
 
 def test_the_interval_without_calls_is_two_hours_by_default():
     rules = PingRules(interval_s=10, strikes=1)
-    reserved, open_ = PingStrikeCounter(rules), PingStrikeCounter(rules._replace(without_calls=True))
-    assert [reserved.record_ping(at, 0, idle=True) for at in (0, 7000, 14_000)] == [False, False, True]
-    assert [open_.record_ping(at, 0, idle=True) for at in (0, 7000, 14_000)] == [False, False, False]
+    reserved, open_ = (
+        PingStrikeCounter(rules),
+        PingStrikeCounter(rules._replace(without_calls=True)),
+    )
+    assert [reserved.record_ping(at, 0, idle=True) for at in (0, 7000, 14_000)] == [
+        False,
+        False,
+        True,
+    ]
+    assert [open_.record_ping(at, 0, idle=True) for at in (0, 7000, 14_000)] == [
+        False,
+        False,
+        False,
+    ]
 
 
 def test_response_data_resets_the_strikes():

@@ -19,11 +19,17 @@ class Client:
         self.server = server
         self.cut = cut
         self.bodies, self.events, self.trailers = {}, [], {}
-        self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding=None))
+        self.h2 = h2.connection.H2Connection(
+            h2.config.H2Configuration(client_side=True, header_encoding=None)
+        )
         names = h2.settings.SettingCodes
         self.h2.local_settings = h2.settings.Settings(
             client=True,
-            initial_values={names.MAX_FRAME_SIZE: frame, names.INITIAL_WINDOW_SIZE: window, names.ENABLE_PUSH: 0},
+            initial_values={
+                names.MAX_FRAME_SIZE: frame,
+                names.INITIAL_WINDOW_SIZE: window,
+                names.ENABLE_PUSH: 0,
+            },
         )
         self.h2.initiate_connection()
         self.exchange()
@@ -51,7 +57,9 @@ class Client:
         self.h2.send_headers(stream, [*REQUEST, *headers], end_stream=False)
         while data:
             body_buffer = (
-                min(self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size) - (pad or 0) - 1
+                min(self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size)
+                - (pad or 0)
+                - 1
             )
             assert body_buffer > 0
             part, data = data[:body_buffer], data[body_buffer:]
@@ -106,7 +114,9 @@ def test_calls_that_wait_for_windows_are_served_round_robin():
     for call in waiting:
         call.stream.send(RESPONSE_HEAD, (b"x" * 1_000_000,), b"")
     client.exchange()
-    order = [event.stream_id for event in client.events if isinstance(event, h2.events.DataReceived)]
+    order = [
+        event.stream_id for event in client.events if isinstance(event, h2.events.DataReceived)
+    ]
     assert [len(client.bodies[number]) for number in numbers] == [1_000_000] * 3
     assert order.index(numbers[2]) < len(order) / 2
 

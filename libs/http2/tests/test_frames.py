@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hyperframe.frame import ContinuationFrame, Frame, GoAwayFrame, HeadersFrame, PingFrame, SettingsFrame
+from hyperframe.frame import (
+    ContinuationFrame,
+    Frame,
+    GoAwayFrame,
+    HeadersFrame,
+    PingFrame,
+    SettingsFrame,
+)
 
 from tritonpy_http2 import frames
 
@@ -27,7 +34,9 @@ def test_a_long_block_is_split_into_continuations(length, last):
     assert all(isinstance(each, ContinuationFrame) for each in others)
     assert b"".join(each.data for each in (first, *others)) == block[:length]
     assert ("END_STREAM" in first.flags) == last
-    assert ["END_HEADERS" in each.flags for each in (first, *others)] == [False] * len(others) + [True]
+    assert ["END_HEADERS" in each.flags for each in (first, *others)] == [False] * len(others) + [
+        True
+    ]
     assert {each.stream_id for each in (first, *others)} == {3}
 
 

@@ -13,11 +13,17 @@ from tritonpy_http2.header_decoder import HeaderBlockCache, HeaderDecoder
 
 from .raw_client import BLOCK, REQUEST
 
-NAMES = st.sampled_from([b":path", b":method", b"te", b"grpc-timeout", b"x"]) | st.binary(min_size=1, max_size=40)
-FIELDS = st.tuples(
-    NAMES, st.sampled_from([b"", b"POST", b"trailers", b"y" * 3000]) | st.binary(max_size=300), st.booleans()
+NAMES = st.sampled_from([b":path", b":method", b"te", b"grpc-timeout", b"x"]) | st.binary(
+    min_size=1, max_size=40
 )
-BLOCKS = st.tuples(st.lists(FIELDS, max_size=8), st.booleans(), st.sampled_from([None, 0, 100, 4096]))
+FIELDS = st.tuples(
+    NAMES,
+    st.sampled_from([b"", b"POST", b"trailers", b"y" * 3000]) | st.binary(max_size=300),
+    st.booleans(),
+)
+BLOCKS = st.tuples(
+    st.lists(FIELDS, max_size=8), st.booleans(), st.sampled_from([None, 0, 100, 4096])
+)
 
 
 @settings(deadline=None)
@@ -90,7 +96,9 @@ def decoded(monkeypatch):
     """The lengths of decoded Huffman codes."""
     lengths = []
     decode = header_decoder.decode_huffman
-    monkeypatch.setattr(header_decoder, "decode_huffman", lambda text: lengths.append(len(text)) or decode(text))
+    monkeypatch.setattr(
+        header_decoder, "decode_huffman", lambda text: lengths.append(len(text)) or decode(text)
+    )
     return lengths
 
 

@@ -57,7 +57,8 @@ def test_a_call_with_a_fragmented_head_is_started():
     first, rest = BLOCK[:5], BLOCK[5:]
     around = b"\2" + bytes(5) + first + bytes(2)
     server.deliver(
-        frame(HEADERS, END_STREAM | PADDED | WITH_PRIORITY, 1, around) + frame(CONTINUATION, END_HEADERS, 1, rest)
+        frame(HEADERS, END_STREAM | PADDED | WITH_PRIORITY, 1, around)
+        + frame(CONTINUATION, END_HEADERS, 1, rest)
     )
     assert server.calls.started[0].headers == REQUEST
     assert server.calls.started[0].ended

@@ -8,7 +8,9 @@ from .raw_client import REQUEST
 
 
 def test_valid_requests_are_accepted():
-    assert is_request([*REQUEST, (b"grpc-timeout", b"1S"), (b"x-bin", b"\xff\x01 "), (b"empty", b"")])
+    assert is_request(
+        [*REQUEST, (b"grpc-timeout", b"1S"), (b"x-bin", b"\xff\x01 "), (b"empty", b"")]
+    )
     assert is_request([field for field in REQUEST if field[0] != b":authority"])
 
 

@@ -12,7 +12,12 @@ from hpack import Decoder
 from tritonpy_http2 import calls
 from tritonpy_http2.http1_stream import begin_http1
 
-HEAD = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/a?b=c"), (b":authority", b"host:1")]
+HEAD = [
+    (b":method", b"POST"),
+    (b":scheme", b"http"),
+    (b":path", b"/a?b=c"),
+    (b":authority", b"host:1"),
+]
 
 
 class FakeReservation:
@@ -114,7 +119,9 @@ async def callbacks_ran() -> None:
 def test_a_request_without_body_is_one_head():
     async def scenario():
         _, _, connection = begun([*HEAD, (b"x", b"1"), (b"x", b"2")], ended=True)
-        assert connection.received == b"POST /a?b=c HTTP/1.1\r\nhost: host:1\r\nx: 1\r\nx: 2\r\n\r\n"
+        assert (
+            connection.received == b"POST /a?b=c HTTP/1.1\r\nhost: host:1\r\nx: 1\r\nx: 2\r\n\r\n"
+        )
 
     asyncio.run(scenario())
 
@@ -146,9 +153,17 @@ def test_a_body_of_known_length_is_sent_unchanged():
 
 def test_cookies_are_joined_and_hop_by_hop_headers_are_not_forwarded():
     async def scenario():
-        more = [(b"cookie", b"a=1"), (b"cookie", b"b=2"), (b"te", b"trailers"), (b"expect", b"100-continue")]
+        more = [
+            (b"cookie", b"a=1"),
+            (b"cookie", b"b=2"),
+            (b"te", b"trailers"),
+            (b"expect", b"100-continue"),
+        ]
         _, _, connection = begun([*HEAD, *more, (b"host", b"other")], ended=True)
-        assert connection.received == b"POST /a?b=c HTTP/1.1\r\nhost: host:1\r\ncookie: a=1; b=2\r\n\r\n"
+        assert (
+            connection.received
+            == b"POST /a?b=c HTTP/1.1\r\nhost: host:1\r\ncookie: a=1; b=2\r\n\r\n"
+        )
 
     asyncio.run(scenario())
 
@@ -277,7 +292,10 @@ def test_a_slow_client_pauses_writing_until_everything_is_sent():
         connection.transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nabcd")
         assert (connection.writes, connection.transport.get_write_buffer_size()) == (["pause"], 4)
         receiver.resume()
-        assert (connection.writes, connection.transport.get_write_buffer_size()) == (["pause", "resume"], 0)
+        assert (connection.writes, connection.transport.get_write_buffer_size()) == (
+            ["pause", "resume"],
+            0,
+        )
 
     asyncio.run(scenario())
 

@@ -24,7 +24,9 @@ def test_the_example_runs():
         serving = asyncio.create_task(names["serve"](port))
         await asyncio.sleep(0)
         async with httpx.AsyncClient(
-            http1=False, http2=True, transport=httpx.AsyncHTTPTransport(http1=False, http2=True, retries=5)
+            http1=False,
+            http2=True,
+            transport=httpx.AsyncHTTPTransport(http1=False, http2=True, retries=5),
         ) as client:
             response = await client.post(f"http://127.0.0.1:{port}/", content=b"hello")
         assert (response.http_version, response.content) == ("HTTP/2", b"hello")

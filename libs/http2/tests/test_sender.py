@@ -8,15 +8,17 @@ from tritonpy_http2.codes import DATA, END_STREAM, HEADERS, SETTINGS, WINDOW_UPD
 
 from .raw_client import RESPONSE_HEAD, TRAILERS, Server, begin, frame, of_kind, split_frames
 
-WIDE = frame(SETTINGS, 0, 0, codes.INITIAL_WINDOW_SIZE.to_bytes(2, "big") + (2**30).to_bytes(4, "big")) + frame(
-    WINDOW_UPDATE, 0, 0, (2**30).to_bytes(4, "big")
-)
+WIDE = frame(
+    SETTINGS, 0, 0, codes.INITIAL_WINDOW_SIZE.to_bytes(2, "big") + (2**30).to_bytes(4, "big")
+) + frame(WINDOW_UPDATE, 0, 0, (2**30).to_bytes(4, "big"))
 
 
 def calling(count=1, wide=True):
     """Return a server and the streams of `count` calls without response."""
     server = Server(on_end=lambda _call: None).handshake()
-    server.deliver((WIDE if wide else b"") + b"".join([begin(2 * at + 1, ended=True) for at in range(count)]))
+    server.deliver(
+        (WIDE if wide else b"") + b"".join([begin(2 * at + 1, ended=True) for at in range(count)])
+    )
     return server, [call.stream for call in server.calls.started]
 
 
@@ -120,11 +122,15 @@ def test_a_response_sent_in_resume_is_delivered():
 
 @pytest.mark.parametrize("size", [0, 5, 200_000])
 def test_a_body_without_trailers_ends_with_an_empty_data_frame(size):
-    server = Server(on_end=lambda call: call.stream.send(RESPONSE_HEAD, (bytes(size),), NO_TRAILERS)).handshake()
+    server = Server(
+        on_end=lambda call: call.stream.send(RESPONSE_HEAD, (bytes(size),), NO_TRAILERS)
+    ).handshake()
     sent = server.frames(begin(ended=True))
     credit = (50_000).to_bytes(4, "big")
     while server.connection.streams:
-        sent += server.frames(frame(WINDOW_UPDATE, 0, 0, credit) + frame(WINDOW_UPDATE, 0, 1, credit))
+        sent += server.frames(
+            frame(WINDOW_UPDATE, 0, 0, credit) + frame(WINDOW_UPDATE, 0, 1, credit)
+        )
     found = of_kind(DATA, sent)
     assert sum(len(payload) for *_, payload in found) == size
     assert (found[-1][1], found[-1][3]) == (END_STREAM, b"")

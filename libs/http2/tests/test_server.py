@@ -60,7 +60,9 @@ async def serving(on_end=echo, tls=None, **options):
     """Serve calls with `on_end`; yield the server, its calls and its port."""
     calls = RecordingCalls(on_end)
     server = Http2Server(calls, **options)
-    listening = await asyncio.get_running_loop().create_server(server.make_protocol, "127.0.0.1", 0, ssl=tls)
+    listening = await asyncio.get_running_loop().create_server(
+        server.make_protocol, "127.0.0.1", 0, ssl=tls
+    )
     try:
         yield server, calls, listening.sockets[0].getsockname()[1]
     finally:
@@ -150,7 +152,9 @@ def test_a_large_body_is_read_into_its_buffer(run):
             client = await Client.to(port, CLIENT_HELLO + begin())
             lengths = []
             await eventually(lambda: calls.started)
-            calls.started[0].body_buffer_updated = lambda count, ended: lengths.append((count, ended))
+            calls.started[0].body_buffer_updated = lambda count, ended: lengths.append(
+                (count, ended)
+            )
             client.writer.write(body(bytes(3_000_000)))
             await eventually(lambda: lengths and lengths[-1][1])
             assert sum(count for count, _ in lengths) > 2_000_000
@@ -178,7 +182,9 @@ def test_responses_of_one_iteration_are_written_together(run):
     async def scenario():
         waiting = []
         async with serving(waiting.append) as (server, _, port):
-            client = await Client.to(port, CLIENT_HELLO + b"".join([begin(at, ended=True) for at in range(1, 65, 2)]))
+            client = await Client.to(
+                port, CLIENT_HELLO + b"".join([begin(at, ended=True) for at in range(1, 65, 2)])
+            )
             await eventually(lambda: len(waiting) == 32)
             (connection,) = server.connections
             writes, write = [], connection._transport.write
@@ -213,7 +219,9 @@ def test_stop_sends_goaway_and_waits_for_calls(run):
     async def scenario():
         waiting = []
         async with serving(waiting.append) as (server, _, port):
-            client = await Client.to(port, CLIENT_HELLO + begin(1, ended=True) + begin(5, ended=True))
+            client = await Client.to(
+                port, CLIENT_HELLO + begin(1, ended=True) + begin(5, ended=True)
+            )
             await eventually(lambda: len(waiting) == 2)
             stopping = asyncio.create_task(server.stop(WAIT_S))
             *_, goaway = await client.until(GOAWAY)
@@ -247,7 +255,11 @@ def test_a_disconnect_resets_the_calls(run):
     async def scenario():
         async with serving(lambda _call: None) as (server, calls, port):
             client = await Client.to(
-                port, CLIENT_HELLO + begin(1) + begin(3) + frame(RST_STREAM, 0, 1, CANCEL.to_bytes(4, "big"))
+                port,
+                CLIENT_HELLO
+                + begin(1)
+                + begin(3)
+                + frame(RST_STREAM, 0, 1, CANCEL.to_bytes(4, "big")),
             )
             await eventually(lambda: len(calls.started) == 2 and calls.started[0].was_reset)
             assert not calls.started[1].was_reset
@@ -261,9 +273,14 @@ def test_a_slow_client_uses_little_memory_and_loses_nothing(run):
     large = bytes(20_000_000)
 
     async def scenario():
-        async with serving(lambda each: each.stream.send(HEAD, (large,), OK)) as (server, calls, port):
+        async with serving(lambda each: each.stream.send(HEAD, (large,), OK)) as (
+            server,
+            calls,
+            port,
+        ):
             client = await Client.to(
-                port, CLIENT_HELLO + WIDE + b"".join([begin(at, ended=True) for at in range(1, 21, 2)])
+                port,
+                CLIENT_HELLO + WIDE + b"".join([begin(at, ended=True) for at in range(1, 21, 2)]),
             )
             await eventually(lambda: len(calls.started) == 10)
             (connection,) = server.connections
@@ -285,7 +302,11 @@ def test_responses_are_unread_until_the_client_has_read_them(run, windows):
     large = bytes(20_000_000)
 
     async def scenario():
-        async with serving(lambda each: each.stream.send(HEAD, (large,), OK)) as (server, calls, port):
+        async with serving(lambda each: each.stream.send(HEAD, (large,), OK)) as (
+            server,
+            calls,
+            port,
+        ):
             client = Client(*await asyncio.open_connection(sock=connect_with_small_buffer(port)))
             client.writer.write(CLIENT_HELLO + windows + begin(ended=True))
             await eventually(lambda: len(calls.started) == 1)
@@ -314,7 +335,9 @@ def connect_with_small_buffer(port):
 def test_goaway_is_sent_before_the_connection_closes(run):
     async def scenario():
         async with serving() as (server, _, port):
-            client = await Client.to(port, CLIENT_HELLO + frame(PING, 0, 1, bytes(8)) + bytes(100_000))
+            client = await Client.to(
+                port, CLIENT_HELLO + frame(PING, 0, 1, bytes(8)) + bytes(100_000)
+            )
             *_, goaway = await client.until(GOAWAY)
             assert goaway.endswith(b"PING on a stream")
             assert await client.reader.read() == b""
@@ -381,7 +404,11 @@ def test_an_old_connection_delivers_its_responses_to_a_slow_client(run):
     async def scenario():
         async with serving(lambda each: each.stream.send(HEAD, (large,), OK)) as (server, _, port):
             client = await Client.to(port, CLIENT_HELLO + WIDE + begin(1, ended=True))
-            await eventually(lambda: [each for each in server.connections if each._transport.get_write_buffer_size()])
+            await eventually(
+                lambda: [
+                    each for each in server.connections if each._transport.get_write_buffer_size()
+                ]
+            )
             (connection,) = server.connections
             connection.start_draining("max_age")
             await client.until(GOAWAY)  # among the data
@@ -433,11 +460,15 @@ class Transport(asyncio.Transport):
 @pytest.mark.parametrize("reads", [True, False])
 def test_reading_progress_counts_as_activity_for_keepalive(reads):
     async def scenario():
-        timeouts = TimeoutSettings(keepalive=0.02, keepalive_timeout=0.01, without_calls=True, pings=0)
+        timeouts = TimeoutSettings(
+            keepalive=0.02, keepalive_timeout=0.01, without_calls=True, pings=0
+        )
         transport = Transport(reads=reads)
         protocol = Http2Server(RecordingCalls(), timeouts=timeouts).make_protocol()
         protocol.connection_made(transport)
-        await asyncio.wait([asyncio.create_task(transport.ended.wait())], timeout=0.3 if reads else 20)
+        await asyncio.wait(
+            [asyncio.create_task(transport.ended.wait())], timeout=0.3 if reads else 20
+        )
         assert (b"ping_timeout" in transport.written) is not reads
         protocol.connection_lost(None)
 
@@ -446,7 +477,9 @@ def test_reading_progress_counts_as_activity_for_keepalive(reads):
 
 @pytest.mark.parametrize(("reads", "unread_bytes"), [(1, 0), (0, 20)])
 @pytest.mark.parametrize("tls", [False, True])
-def test_a_closing_connection_waits_for_a_reading_client_with_a_timeout(tls, reads, unread_bytes, monkeypatch):
+def test_a_closing_connection_waits_for_a_reading_client_with_a_timeout(
+    tls, reads, unread_bytes, monkeypatch
+):
     async def scenario():
         monkeypatch.setattr(server_module, "_CLOSE_CHECK_S", 0.01)
         monkeypatch.setattr(server_module, "_NO_PROGRESS_S", 0.05)

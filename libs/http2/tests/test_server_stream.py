@@ -64,7 +64,11 @@ def resets(server, sent):
 
 @pytest.mark.parametrize(
     "parts",
-    [[body(b"hello")], [body(b"he", ended=False), body(b"llo")], [body(b"hello", ended=False), body(b"")]],
+    [
+        [body(b"hello")],
+        [body(b"he", ended=False), body(b"llo")],
+        [body(b"hello", ended=False), body(b"")],
+    ],
     ids=["one", "two", "the end alone"],
 )
 def test_a_body_of_the_declared_length_is_passed_on(parts):
@@ -75,7 +79,12 @@ def test_a_body_of_the_declared_length_is_passed_on(parts):
 
 @pytest.mark.parametrize(
     "parts",
-    [[body(b"hell")], [body(b"hello!")], [body(b"hello!", ended=False)], [body(b"hel", ended=False), body(b"")]],
+    [
+        [body(b"hell")],
+        [body(b"hello!")],
+        [body(b"hello!", ended=False)],
+        [body(b"hel", ended=False), body(b"")],
+    ],
     ids=["short", "long", "long and not ended", "short with an end alone"],
 )
 def test_a_body_of_another_length_resets_its_stream(parts):
@@ -108,7 +117,10 @@ def test_an_invalid_content_length_is_refused(lengths):
 
 def test_a_missing_body_is_refused():
     server = Server().handshake()
-    assert resets(server, begin(1, encode([*REQUEST, (b"content-length", b"5")]), ended=True)) == REFUSED
+    assert (
+        resets(server, begin(1, encode([*REQUEST, (b"content-length", b"5")]), ended=True))
+        == REFUSED
+    )
     assert resets(server, begin(3, encode([*REQUEST, (b"content-length", b"0")]), ended=True)) == []
 
 

@@ -123,7 +123,9 @@ def test_an_old_connection_is_drained_and_aborted_after_its_grace():
 
 
 def test_without_a_grace_period_calls_have_no_limit():
-    assert [action for _, action in run_until(make_timeouts(age=100.0)[1], 10_000)] == ["drain max_age"]
+    assert [action for _, action in run_until(make_timeouts(age=100.0)[1], 10_000)] == [
+        "drain max_age"
+    ]
 
 
 def test_an_idle_connection_is_closed():
@@ -146,12 +148,16 @@ def test_a_call_since_the_last_check_restarts_the_idle_period():
 
 @pytest.mark.parametrize("pings", [0, 2])
 def test_further_pings_do_not_extend_the_ping_timeout(pings):
-    _, timeouts = make_timeouts(keepalive=10.0, keepalive_timeout=25.0, without_calls=True, pings=pings)
+    _, timeouts = make_timeouts(
+        keepalive=10.0, keepalive_timeout=25.0, without_calls=True, pings=pings
+    )
     assert run_until(timeouts, 1000) == [(10.0, "ping"), (35.0, "fail ping_timeout")]
 
 
 def test_received_data_extends_the_ping_timeout():
-    connection, timeouts = make_timeouts(keepalive=100.0, keepalive_timeout=20.0, without_calls=True)
+    connection, timeouts = make_timeouts(
+        keepalive=100.0, keepalive_timeout=20.0, without_calls=True
+    )
     assert timeouts.check(100.0) == 120.0
     connection.last_received = 110.0
     assert run_until(timeouts, 1000, 120.0) == [(130.0, "fail ping_timeout")]

@@ -9,7 +9,13 @@ from typing import Any
 
 from tritonpy_http2 import codes, frames
 from tritonpy_http2.abuse_limits import AbuseBudget, PingRules
-from tritonpy_http2.calls import UNCOUNTED, Http2Calls, MemoryAccount, Receiver, UnlimitedReservation
+from tritonpy_http2.calls import (
+    UNCOUNTED,
+    Http2Calls,
+    MemoryAccount,
+    Receiver,
+    UnlimitedReservation,
+)
 from tritonpy_http2.codes import PROTOCOL_ERROR
 from tritonpy_http2.control_frames import ControlFrames
 from tritonpy_http2.errors import Http2ConnectionError
@@ -105,12 +111,16 @@ class ServerConnection(Http2FrameSink):
 
     def unsent(self) -> int:
         """Return the number of response bytes that wait for flow control."""
-        return sum([stream.backlog.size for stream in self.streams.values() if stream.backlog is not None])
+        return sum(
+            [stream.backlog.size for stream in self.streams.values() if stream.backlog is not None]
+        )
 
     def fail(self, code: int, text: str) -> None:
         """End the connection with GOAWAY and reset the open calls."""
         if not self.over:
-            self.sender.control(frames.goaway(min(self._newest, self._served_up_to), code, text.encode()))
+            self.sender.control(
+                frames.goaway(min(self._newest, self._served_up_to), code, text.encode())
+            )
             self.reset_calls()
 
     def reset_calls(self) -> None:
@@ -271,7 +281,9 @@ class ServerConnection(Http2FrameSink):
             self.budget.charge("faults")
             self._send_reset(number, PROTOCOL_ERROR)
         else:
-            stream = ServerStream(self, number, self.control.initial_window, limits.stream_window, ended)
+            stream = ServerStream(
+                self, number, self.control.initial_window, limits.stream_window, ended
+            )
             streams[number] = stream
             if len(streams) > self._reserved_calls and not self._reserve_calls():
                 self._calls.overload(stream)
@@ -315,7 +327,9 @@ class ServerConnection(Http2FrameSink):
         """Count received bytes of DATA frames and return their stream, None if it is closed."""
         self._granted -= length
         if self._granted < 0:
-            raise Http2ConnectionError(codes.FLOW_CONTROL_ERROR, "more data than the connection window allows")
+            raise Http2ConnectionError(
+                codes.FLOW_CONTROL_ERROR, "more data than the connection window allows"
+            )
         stream = self.streams.get(number) or self.find(number)
         if stream is None and number in self._locally_reset:  # the rest of the body was in flight
             self.budget.charge("frames of closed streams", _LATE_FRAME_COST)

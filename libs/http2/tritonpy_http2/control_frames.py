@@ -18,7 +18,9 @@ _PAYLOAD = Struct(">Q")
 _RESET_COST = 0.05  # low, because clients may cancel all open calls at once when a deadline passes
 _MAX_SETTINGS = 256  # per frame; HTTP/2 defines a dozen
 _SETTING_COST = 0.05
-_UPDATES_FOR_EACH = 64  # free window updates per call and response part, which has at most 16 frames of 16 KiB
+_UPDATES_FOR_EACH = (
+    64  # free window updates per call and response part, which has at most 16 frames of 16 KiB
+)
 _MAX_UPDATES = 10_000
 _STREAM_COST = 0.001  # per stream, whose window changes with the settings
 
@@ -48,7 +50,9 @@ class ControlledConnection(StreamOwner, Protocol):
 class ControlFrames:
     """Handles the control frames of a connection."""
 
-    def __init__(self, connection: ControlledConnection, rules: PingRules, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, connection: ControlledConnection, rules: PingRules, clock: Callable[[], float]
+    ) -> None:
         self._connection = connection
         self._strikes = PingStrikeCounter(rules)
         self._clock = clock

@@ -67,7 +67,8 @@ class Http2FrameReader:
     """
 
     __slots__ = (
-        "_always_allowed", "_data_ends", "_data_left", "_data_stream", "_has_preface", "_largest", "_longest_whole", "_need", "_padding", "_rest",
+        "_always_allowed", "_data_ends", "_data_left", "_data_stream", "_has_preface", "_largest",
+        "_longest_whole", "_need", "_padding", "_rest",
         "_sink", "continuing",
     )  # fmt: skip
 
@@ -108,7 +109,9 @@ class Http2FrameReader:
     def body_buffer_updated(self, count: int) -> None:
         """Process `count` bytes in the buffer from `body_buffer`. Raises Http2ConnectionError."""
         self._data_left -= count
-        self._sink.body_buffer_updated(self._data_stream, count, self._data_ends and not self._data_left)
+        self._sink.body_buffer_updated(
+            self._data_stream, count, self._data_ends and not self._data_left
+        )
 
     def _check_preface(self) -> None:
         """Check the preface and that SETTINGS follow."""
@@ -163,7 +166,9 @@ class Http2FrameReader:
         if length > self._largest:
             raise Http2ConnectionError(FRAME_SIZE_ERROR, "a frame above the maximum frame size")
         if length > self._longest_whole and kind != DATA:
-            raise Http2ConnectionError(ENHANCE_YOUR_CALM, "a frame other than DATA that is far too long")
+            raise Http2ConnectionError(
+                ENHANCE_YOUR_CALM, "a frame other than DATA that is far too long"
+            )
         if self.continuing and (kind != CONTINUATION or stream != self.continuing):
             raise Http2ConnectionError(PROTOCOL_ERROR, "a frame inside a header block")
 
@@ -188,7 +193,9 @@ class Http2FrameReader:
         if self._data_left:
             after = min(at + self._data_left, end)
             self._data_left -= after - at
-            self._sink.data(self._data_stream, data[at:after], self._data_ends and not self._data_left)
+            self._sink.data(
+                self._data_stream, data[at:after], self._data_ends and not self._data_left
+            )
         else:
             after = min(at + self._padding, end)
             self._padding -= after - at

@@ -35,7 +35,9 @@ def start(kind: int, flags: int, stream: int, length: int) -> bytes:
 
 def settings(values: dict[int, int]) -> bytes:
     """Return a SETTINGS frame."""
-    return start(SETTINGS, 0, 0, 6 * len(values)) + b"".join([_SETTING.pack(*item) for item in values.items()])
+    return start(SETTINGS, 0, 0, 6 * len(values)) + b"".join(
+        [_SETTING.pack(*item) for item in values.items()]
+    )
 
 
 def ping(payload: bytes, *, ack: bool) -> bytes:

@@ -133,7 +133,9 @@ class HeaderDecoder:
         self._at += length
         if not is_huffman:
             return text
-        if length > self._longest_code:  # the list is refused and the table does not store such a field
+        if (
+            length > self._longest_code
+        ):  # the list is refused and the table does not store such a field
             return bytes(length)
         self._huffman_left -= length
         if self._huffman_left < 0:

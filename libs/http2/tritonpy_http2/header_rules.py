@@ -8,7 +8,9 @@ from tritonpy_http2.calls import Headers
 
 _REQUIRED = frozenset({b":method", b":scheme", b":path"})
 _PSEUDO = _REQUIRED | {b":authority"}
-_CONNECTION_HEADERS = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"})
+_CONNECTION_HEADERS = frozenset(
+    {b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"}
+)
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _FORBIDDEN_IN_VALUES = re.compile(rb"[\0\r\n]")
 
@@ -50,7 +52,9 @@ def body_length(headers: Headers) -> int | None:
 
 def are_trailers(headers: Headers) -> bool:
     """Return whether a header list is valid as trailers."""
-    return all([_is_field_name(name) and not _FORBIDDEN_IN_VALUES.search(value) for name, value in headers])
+    return all(
+        [_is_field_name(name) and not _FORBIDDEN_IN_VALUES.search(value) for name, value in headers]
+    )
 
 
 def _is_field_name(name: bytes) -> bool:

@@ -26,7 +26,9 @@ _AUTHORITY = re.compile(rb"[\x21-\x7e]*")
 _BAD_REQUEST = encode([(b":status", b"400")])
 # HTTP/2 has its own framing, and clients do not need "100 Continue".
 _NOT_FORWARDED = frozenset({b"host", b"cookie", b"expect", b"te"})
-_CONNECTION_SPECIFIC = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"proxy-connection"})
+_CONNECTION_SPECIFIC = frozenset(
+    {b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"proxy-connection"}
+)
 _WITHOUT_BODY = frozenset({204, 304})
 
 
@@ -148,7 +150,9 @@ class StreamTransport(asyncio.Transport):
         self._is_head = is_head
         self._parser: Any = httptools.HttpResponseParser(self)
         self._headers: list[tuple[bytes, bytes]] = []
-        self._block: bytes | None = None  # the response's header block, until it is sent with the first data
+        self._block: bytes | None = (
+            None  # the response's header block, until it is sent with the first data
+        )
         self._is_complete = False
         self._unsent = 0
 
@@ -258,7 +262,10 @@ class StreamTransport(asyncio.Transport):
 
 
 def begin_http1(
-    connection: Callable[[], asyncio.Protocol], stream: Http2CallStream, headers: Headers, ended: bool
+    connection: Callable[[], asyncio.Protocol],
+    stream: Http2CallStream,
+    headers: Headers,
+    ended: bool,
 ) -> Receiver:
     """Serve a valid HTTP/2 request with a new HTTP/1.1 connection.
 
@@ -290,7 +297,11 @@ def _request_head(headers: Headers, *, is_chunked: bool) -> bytes:
     lines = [
         b"%b %b HTTP/1.1" % (_value(headers, b":method"), _value(headers, b":path")),
         b"host: %b" % authority,
-        *[b"%b: %b" % pair for pair in headers if pair[0][:1] != b":" and pair[0] not in _NOT_FORWARDED],
+        *[
+            b"%b: %b" % pair
+            for pair in headers
+            if pair[0][:1] != b":" and pair[0] not in _NOT_FORWARDED
+        ],
     ]
     cookies = [value for name, value in headers if name == b"cookie"]
     if cookies:

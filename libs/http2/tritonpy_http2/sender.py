@@ -9,7 +9,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tritonpy_http2.calls import NO_TRAILERS, UNCOUNTED, ClientReservation, Receiver, UnlimitedReservation
+from tritonpy_http2.calls import (
+    NO_TRAILERS,
+    UNCOUNTED,
+    ClientReservation,
+    Receiver,
+    UnlimitedReservation,
+)
 from tritonpy_http2.codes import LARGEST_WINDOW, SMALLEST_FRAME_LIMIT, USUAL_WINDOW
 from tritonpy_http2.frames import data_start, header_block
 
@@ -17,7 +23,9 @@ Piece = bytes | memoryview
 # Bytes of prepared frames. Further response data waits in the backlogs of its streams.
 _MAX_READY = 1024 * 1024
 _MAX_SHARE = 256 * 1024  # bytes that a stream sends before the next stream
-_JOIN_BELOW = 64 * 1024  # shorter pieces are joined: a copy is cheaper than a write per 16 KiB frame
+_JOIN_BELOW = (
+    64 * 1024
+)  # shorter pieces are joined: a copy is cheaper than a write per 16 KiB frame
 _EMPTY_TABLE = b"\x20"  # HPACK dynamic table size update to 0
 
 
@@ -108,7 +116,13 @@ class Sender:
         self._out.append(frame)
         self._size += len(frame)
 
-    def send(self, stream: SendingStream, headers: bytes | None, data: Sequence[bytes], trailers: bytes | None) -> bool:
+    def send(
+        self,
+        stream: SendingStream,
+        headers: bytes | None,
+        data: Sequence[bytes],
+        trailers: bytes | None,
+    ) -> bool:
         """Send a part of a response or queue it; return whether everything was sent."""
         if not self.awake:
             self.awake = True
@@ -122,7 +136,12 @@ class Sender:
             stream.backlog.add(data, length, trailers)
             return False
         if length:
-            if length > self.window or length > stream.window or length > self.frame_limit or not self.can_prepare:
+            if (
+                length > self.window
+                or length > stream.window
+                or length > self.frame_limit
+                or not self.can_prepare
+            ):
                 return self._queue(stream, Backlog(data, length, trailers))
             self.window -= length
             stream.window -= length

@@ -268,7 +268,9 @@ class Http2Protocol(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
         if self._transport.can_write_eof():
-            with contextlib.suppress(OSError):  # the client has disconnected, and the transport has not noticed yet
+            with contextlib.suppress(
+                OSError
+            ):  # the client has disconnected, and the transport has not noticed yet
                 self._transport.write_eof()
         elif not _unread_bytes(self._transport):
             self._transport.close()
@@ -300,5 +302,7 @@ def _unread_bytes(transport: asyncio.Transport) -> int:
     waiting, sock = transport.get_write_buffer_size(), transport.get_extra_info("socket")
     if sock is not None:
         with contextlib.suppress(OSError, ValueError):  # the socket is closed
-            waiting += int.from_bytes(fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+            waiting += int.from_bytes(
+                fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder
+            )
     return waiting

@@ -46,7 +46,9 @@ class ServerStream(Http2CallStream):
         "window",
     )
 
-    def __init__(self, connection: StreamOwner, number: int, window: int, granted: int, ended: bool) -> None:
+    def __init__(
+        self, connection: StreamOwner, number: int, window: int, granted: int, ended: bool
+    ) -> None:
         self._connection = connection
         self.number = number
         self.window = window  # bytes that the server may send

@@ -61,7 +61,9 @@ class TimedConnection(Protocol):
 class ConnectionTimeouts:
     """Applies the timeouts of one connection. `check` returns the time of the next check."""
 
-    def __init__(self, connection: TimedConnection, timeout_settings: TimeoutSettings, now: float) -> None:
+    def __init__(
+        self, connection: TimedConnection, timeout_settings: TimeoutSettings, now: float
+    ) -> None:
         self._connection = connection
         self._timeout_settings = timeout_settings
         self._handshake_by = now + timeout_settings.handshake
@@ -87,7 +89,8 @@ class ConnectionTimeouts:
             self._handshake_by = math.inf
         if now >= self._pong_by:
             self._pong_by = max(
-                self._pong_by, self._connection.last_received + self._timeout_settings.keepalive_timeout
+                self._pong_by,
+                self._connection.last_received + self._timeout_settings.keepalive_timeout,
             )
             if now >= self._pong_by:
                 self._connection.fail("ping_timeout")
@@ -100,7 +103,14 @@ class ConnectionTimeouts:
             self._connection.start_draining("max_age")
         if now >= self._idle_at:
             self._check_idle(now)
-        return min(self._handshake_by, self._ping_at, self._pong_by, self._drain_at, self._abort_at, self._idle_at)
+        return min(
+            self._handshake_by,
+            self._ping_at,
+            self._pong_by,
+            self._drain_at,
+            self._abort_at,
+            self._idle_at,
+        )
 
     def _keep_alive(self, now: float) -> None:
         timeout_settings, connection = self._timeout_settings, self._connection

@@ -32,7 +32,11 @@ def main():
         for frame in endpoint.feed(data, list(received_descriptors)):
             rows, requested = endpoint.rows(frame, 0, Tensor)
             sent, descriptors = endpoint.compose(frame.kind, rows=rows, requested=requested)
-            ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+            ancillary = (
+                [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
+                if descriptors
+                else []
+            )
             count = connection.sendmsg([sent], ancillary)
             if count < len(sent):
                 connection.sendall(sent[count:])

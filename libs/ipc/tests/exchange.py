@@ -63,15 +63,21 @@ REQUESTED_OUTPUTS = st.none() | st.lists(st.text(max_size=3), max_size=2).map(tu
 
 
 @st.composite
-def requests(draw: st.DrawFn, dtypes: Mapping[str, Any] = DTYPES) -> tuple[list[list[SampleTensor]], list[Any]]:
+def requests(
+    draw: st.DrawFn, dtypes: Mapping[str, Any] = DTYPES
+) -> tuple[list[list[SampleTensor]], list[Any]]:
     """Draw rows of tensors, often equal in succession, and their requested outputs."""
     kinds = draw(st.lists(st.tuples(SIGNATURES, REQUESTED_OUTPUTS), min_size=1, max_size=3))
     rows, requested = [], []
-    for index, count in draw(st.lists(st.tuples(st.integers(0, len(kinds) - 1), st.integers(1, 4)), max_size=4)):
+    for index, count in draw(
+        st.lists(st.tuples(st.integers(0, len(kinds) - 1), st.integers(1, 4)), max_size=4)
+    ):
         signature, outputs = kinds[index]
         for _ in range(count):
             raw = draw(st.binary(max_size=20))
-            rows.append([tensor(datatype, shape, raw, dtypes, name) for name, datatype, shape in signature])
+            rows.append(
+                [tensor(datatype, shape, raw, dtypes, name) for name, datatype, shape in signature]
+            )
             requested.append(outputs)
     return rows, requested
 
@@ -107,7 +113,9 @@ def pair() -> Iterator[Pair]:
         both.close()
 
 
-def carry(sent: tuple[bytes, Sequence[int]], receiver: Endpoint, cuts: Sequence[int] = ()) -> list[Frame]:
+def carry(
+    sent: tuple[bytes, Sequence[int]], receiver: Endpoint, cuts: Sequence[int] = ()
+) -> list[Frame]:
     """Transfer a frame as a socket does, in pieces, and close the descriptors of the sender.
 
     The first piece carries copies of the descriptors.
@@ -124,7 +132,9 @@ def carry(sent: tuple[bytes, Sequence[int]], receiver: Endpoint, cuts: Sequence[
     return frames
 
 
-def contents(rows: Sequence[Sequence[SampleTensor]]) -> list[list[tuple[str, str, tuple[int, ...], bytes]]]:
+def contents(
+    rows: Sequence[Sequence[SampleTensor]],
+) -> list[list[tuple[str, str, tuple[int, ...], bytes]]]:
     """Return the rows in a form that can be compared."""
     return [[each.content for each in row] for row in rows]
 

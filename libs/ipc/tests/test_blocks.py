@@ -41,7 +41,9 @@ def test_forwarded_rows_arrive_unchanged(row: tuple[list[list[SampleTensor]], li
 
 
 @given(requests())
-def test_rows_of_several_frames_are_forwarded_in_any_order(row: tuple[list[list[SampleTensor]], list[Any]]) -> None:
+def test_rows_of_several_frames_are_forwarded_in_any_order(
+    row: tuple[list[list[SampleTensor]], list[Any]],
+) -> None:
     rows, requested = row
     one, other = sent(rows, requested)[0], sent(rows, requested)[0]
     mixed = [*one[::2], *reversed(other), *one[1::2], *rows]
@@ -90,7 +92,10 @@ def test_rows_of_several_blocks_are_one_group_of_the_frame() -> None:
 
 
 def test_a_row_is_a_sequence_of_the_same_tensors_each_time() -> None:
-    values = [tensor("INT8", (3,), b"abc", DTYPES, "A"), tensor("FP64", (), b"12345678", DTYPES, "B")]
+    values = [
+        tensor("INT8", (3,), b"abc", DTYPES, "A"),
+        tensor("FP64", (), b"12345678", DTYPES, "B"),
+    ]
     (_, row), _, payload = sent([values, values], NONE_REQUESTED)
     assert [each.name for each in row] == ["A", "B"]
     assert (len(row), row[0] is row[-2], row[1] is list(row)[1]) == (2, True, True)
@@ -100,7 +105,10 @@ def test_a_row_is_a_sequence_of_the_same_tensors_each_time() -> None:
 
 
 def test_inputs_are_a_mapping_by_name_in_the_order_of_the_row() -> None:
-    values = [tensor("INT8", (3,), b"abc", DTYPES, "B"), tensor("FP64", (), b"12345678", DTYPES, "A")]
+    values = [
+        tensor("INT8", (3,), b"abc", DTYPES, "B"),
+        tensor("FP64", (), b"12345678", DTYPES, "A"),
+    ]
     (inputs,), _, _ = sent([values], NONE_REQUESTED, BlockInputs)
     assert (list(inputs), len(inputs), "A" in inputs, "C" in inputs) == (["B", "A"], 2, True, False)
     assert inputs["A"] is inputs.get("A") is dict(inputs.items())["A"]
@@ -117,7 +125,9 @@ def test_inputs_are_a_mapping_by_name_in_the_order_of_the_row() -> None:
         [floats(2), floats(2)],
     ],
 )
-def test_rows_of_variable_size_or_with_equal_names_are_not_kept_in_a_block(row: list[SampleTensor]) -> None:
+def test_rows_of_variable_size_or_with_equal_names_are_not_kept_in_a_block(
+    row: list[SampleTensor],
+) -> None:
     got, _, _ = sent([row, row], NONE_REQUESTED)
     assert not any(isinstance(each, BlockView) for each in got)
     assert contents(got) == contents([row, row])
@@ -130,10 +140,16 @@ def test_a_block_beyond_the_end_is_a_protocol_error() -> None:
 
 def stack(count: int, rows: int = 1) -> Stack:
     """Return rows where `x` counts up from 0 and `y` from 0.5; each has a batch size of `rows`."""
-    columns = [Column("x", "INT32", (rows, 2), np.dtype(np.int32)), Column("y", "FP32", (rows,), np.dtype(np.float32))]
+    columns = [
+        Column("x", "INT32", (rows, 2), np.dtype(np.int32)),
+        Column("y", "FP32", (rows,), np.dtype(np.float32)),
+    ]
     x = np.arange(2 * rows * count, dtype=np.int32).reshape(-1, 2)
     return Stack(
-        TensorSignature(columns, None), count, [x, np.arange(rows * count, dtype=np.float32) + 0.5], SampleTensor
+        TensorSignature(columns, None),
+        count,
+        [x, np.arange(rows * count, dtype=np.float32) + 0.5],
+        SampleTensor,
     )
 
 
@@ -182,7 +198,13 @@ def test_consecutive_rows_become_one_tensor_without_a_copy() -> None:
 
 def test_block_ranges_are_in_the_order_of_the_rows() -> None:
     one, other = stack(3), stack(2)
-    rows = [BlockRow(one, 0), BlockRow(one, 1), BlockRow(other, 0), BlockRow(one, 2), BlockRow(one, 1)]
+    rows = [
+        BlockRow(one, 0),
+        BlockRow(one, 1),
+        BlockRow(other, 0),
+        BlockRow(one, 2),
+        BlockRow(one, 1),
+    ]
     assert block_ranges(rows) == [(one, 0, 2), (other, 0, 1), (one, 2, 3), (one, 1, 2)]
 
 

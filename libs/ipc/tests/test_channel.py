@@ -75,7 +75,9 @@ def test_a_follower_is_woken_by_the_reader_of_its_frame(server: Server) -> None:
     until(server.channel.has_leader)
     follower = WaitingThread(server, 1)
     until(server.channel.has_followers)
-    server.channel.on(ONE, lambda frame: (server.received.append(frame.words[0]), follower.waiter.wake()))
+    server.channel.on(
+        ONE, lambda frame: (server.received.append(frame.words[0]), follower.waiter.wake())
+    )
     server.send(ONE, (1,))
     follower.join()
     assert server.channel.has_leader()
@@ -108,7 +110,9 @@ def test_arrived_frames_can_be_handled_without_waiting(server: Server) -> None:
 
 def test_large_tensors_arrive_and_their_memory_is_returned(server: Server) -> None:
     rows: list[Any] = []
-    server.channel.on(ANOTHER, lambda frame: rows.extend(server.channel.rows(frame, 0, lambda *each: each)[0]))
+    server.channel.on(
+        ANOTHER, lambda frame: rows.extend(server.channel.rows(frame, 0, lambda *each: each)[0])
+    )
     large = tensor("FP32", (1 << 16,), bytes(range(1, 61)), {"FP32": np.float32}, name="T")
     server.send(ANOTHER, rows=[[large]])
     server.channel.wait(Waiter(), rows.__len__)
@@ -125,7 +129,11 @@ def test_large_tensors_arrive_and_their_memory_is_returned(server: Server) -> No
 
 def test_frames_of_many_threads_do_not_mix(server: Server) -> None:
     threads = [
-        Thread(target=lambda number=number: [server.channel.send(ONE, (number, each)) for each in range(200)])
+        Thread(
+            target=lambda number=number: [
+                server.channel.send(ONE, (number, each)) for each in range(200)
+            ]
+        )
         for number in range(4)
     ]
     for thread in threads:

@@ -9,7 +9,9 @@ from tritonpy_ipc.windows import MAX_BYTES, MAX_RESPONSES
 
 def test_credit_is_returned_after_half_a_window_of_responses():
     counter = CreditCounter()
-    assert [counter.add(0) for _ in range(MAX_RESPONSES)] == ([0] * (MAX_RESPONSES // 2 - 1) + [MAX_RESPONSES // 2]) * 2
+    assert [counter.add(0) for _ in range(MAX_RESPONSES)] == (
+        [0] * (MAX_RESPONSES // 2 - 1) + [MAX_RESPONSES // 2]
+    ) * 2
 
 
 def test_credit_is_returned_after_half_a_window_of_bytes():
@@ -19,7 +21,17 @@ def test_credit_is_returned_after_half_a_window_of_bytes():
 
 
 @pytest.mark.parametrize(
-    "size", [0, 1, MAX_BYTES // 3, MAX_BYTES // 2 - 1, MAX_BYTES // 2, MAX_BYTES * 2 // 3, MAX_BYTES, 5 * MAX_BYTES]
+    "size",
+    [
+        0,
+        1,
+        MAX_BYTES // 3,
+        MAX_BYTES // 2 - 1,
+        MAX_BYTES // 2,
+        MAX_BYTES * 2 // 3,
+        MAX_BYTES,
+        5 * MAX_BYTES,
+    ],
 )
 def test_consuming_everything_always_returns_enough_credit(size):
     flow_control, counter, woken = FlowControl(MAX_RESPONSES, MAX_BYTES), CreditCounter(), []

@@ -14,7 +14,19 @@ from tritonpy.types import DTYPES, Tensor
 from tritonpy_ipc import Endpoint, Frame, Kind, ProtocolError, endpoint, shared_segments
 from tritonpy_ipc.endpoint import PLAIN_DTYPES
 
-from .exchange import KIND, Pair, SampleTensor, carry, contents, descriptors, floats, mappings, pair, requests, tensor
+from .exchange import (
+    KIND,
+    Pair,
+    SampleTensor,
+    carry,
+    contents,
+    descriptors,
+    floats,
+    mappings,
+    pair,
+    requests,
+    tensor,
+)
 
 LARGE = 20_000  # floats: too many for a frame without a segment
 
@@ -37,11 +49,15 @@ CUTS = st.lists(st.integers(0, 1 << 20), max_size=4)
 
 @pytest.mark.parametrize("inline", [endpoint.INLINE, 15], ids=["in the frame", "in segments"])
 def test_requests_and_responses_travel_both_ways_repeatedly(inline: int) -> None:
-    @given(st.lists(st.tuples(requests(DTYPES), requests(PLAIN_DTYPES), CUTS), min_size=1, max_size=4))
+    @given(
+        st.lists(st.tuples(requests(DTYPES), requests(PLAIN_DTYPES), CUTS), min_size=1, max_size=4)
+    )
     def travel(exchanges: list[Any]) -> None:
         with pair() as both:
             for (rows, requested), (answers, _), cuts in exchanges:
-                (frame,) = carry(both.server.compose(KIND, [5], rows, requested, {"a": 1}), both.worker, cuts)
+                (frame,) = carry(
+                    both.server.compose(KIND, [5], rows, requested, {"a": 1}), both.worker, cuts
+                )
                 assert (frame.kind, frame.words[0], frame.extras["a"]) == (KIND, 5, 1)
                 got, got_requested = both.worker.rows(frame, 1, SampleTensor)
                 assert (contents(got), got_requested) == (contents(rows), requested)
@@ -101,7 +117,9 @@ def test_memory_in_use_is_not_overwritten() -> None:
     with pair() as both:
         kept = []
         for number in range(20):
-            (frame,) = carry(both.server.compose(KIND, rows=[[floats(LARGE, number)]] * 2), both.worker)
+            (frame,) = carry(
+                both.server.compose(KIND, rows=[[floats(LARGE, number)]] * 2), both.worker
+            )
             kept.append(rows_of(both.worker, frame)[number % 2][0])
             both.settle()
         assert [each.data.tolist() for each in kept] == [[number] * LARGE for number in range(20)]
@@ -135,7 +153,9 @@ def test_unused_memory_is_unmapped_at_both_ends(monkeypatch: pytest.MonkeyPatch)
 def test_descriptors_travel_with_a_frame_that_has_no_rows() -> None:
     with pair() as both:
         read, write = os.pipe()
-        (frame,) = carry(both.server.compose(KIND, extras={"a": 1}, descriptors=[read]), both.worker)
+        (frame,) = carry(
+            both.server.compose(KIND, extras={"a": 1}, descriptors=[read]), both.worker
+        )
         (taken,) = frame.take_descriptors()
         os.write(write, b"x")
         assert os.read(taken, 1) == b"x"
@@ -170,7 +190,8 @@ def _full(*_arguments: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["no memory", "words", "words with a segment", "no JSON", "no JSON with a segment", "no data"]
+    "kind",
+    ["no memory", "words", "words with a segment", "no JSON", "no JSON with a segment", "no data"],
 )
 def test_a_frame_that_cannot_be_composed_leaves_the_connection_usable(kind: str) -> None:
     with pair() as both:
@@ -214,7 +235,9 @@ RETURN, UNKNOWN, BEYOND = int(Kind.RETURN), 99, 2**63
 
 
 @pytest.mark.parametrize(
-    "words", [[], [1], [2, 1], [BEYOND, 1], [1, UNKNOWN]], ids=["empty", "short", "shorter", "beyond", "not lent"]
+    "words",
+    [[], [1], [2, 1], [BEYOND, 1], [1, UNKNOWN]],
+    ids=["empty", "short", "shorter", "beyond", "not lent"],
 )
 def test_a_broken_return_is_a_protocol_error(words: list[int]) -> None:
     with pair() as both, pytest.raises(ProtocolError):
@@ -262,7 +285,10 @@ def valid(both: Pair) -> tuple[bytes, list[int]]:
     stream, files = b"", []
     for what in (
         {"extras": {"pid": 1}},
-        {"words": [1, 1, 2], "rows": [[floats(3)], [floats(3)], [tensor("BYTES", (1,), b"\1\0\0\0x", PLAIN_DTYPES)]]},
+        {
+            "words": [1, 1, 2],
+            "rows": [[floats(3)], [floats(3)], [tensor("BYTES", (1,), b"\1\0\0\0x", PLAIN_DTYPES)]],
+        },
         {"words": [1], "rows": [[floats(LARGE)]], "extras": {"errors": {"0": [1, "x"]}}},
         {"words": [1], "rows": [[floats(LARGE)], []], "requested": [("a",), None]},
         {"words": [1], "descriptors": [os.open(os.devnull, os.O_RDONLY)]},

@@ -13,20 +13,26 @@ from tritonpy_ipc.extras import read_extras, write_extras
 NUMBERS = st.integers() | st.floats(allow_nan=False)
 VALUES = st.recursive(
     st.none() | st.booleans() | NUMBERS | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=9,
 )
 EXTRAS = st.dictionaries(st.text(max_size=3), VALUES, max_size=3)
 
 
 @given(EXTRAS, st.integers(0, 15))
-def test_encoded_extras_are_decoded_with_or_without_trailing_blanks(extras: dict, blanks: int) -> None:
+def test_encoded_extras_are_decoded_with_or_without_trailing_blanks(
+    extras: dict, blanks: int
+) -> None:
     text = write_extras(extras)
     assert text == json.dumps(extras, separators=(",", ":"))
     assert read_extras(text.encode() + b" " * blanks) == extras
 
 
-def test_an_interpreter_without_the_encoder_in_c_writes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interpreter_without_the_encoder_in_c_writes_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(encoder, "c_make_encoder", None)
     fields = {"ids": ["", "ä"], "errors": {1: [13, "x\n"]}, "never": float("inf")}
     assert module._make_writer()(fields) == write_extras(fields)

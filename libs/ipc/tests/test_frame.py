@@ -16,7 +16,9 @@ from .exchange import descriptors
 
 NOTHING = np.empty(0, np.uint8)
 WORDS = st.lists(st.integers(0, 2**64 - 1), max_size=9)
-EXTRAS = st.dictionaries(st.text(max_size=3), st.none() | st.integers() | st.text(max_size=5), max_size=3)
+EXTRAS = st.dictionaries(
+    st.text(max_size=3), st.none() | st.integers() | st.text(max_size=5), max_size=3
+)
 
 
 def with_json(text: bytes) -> Frame:
@@ -28,18 +30,29 @@ def test_sizes_are_rounded_up_to_the_alignment(size: int, expected: int) -> None
     assert aligned(size) == expected
 
 
-@given(st.lists(st.tuples(st.integers(0, 255), WORDS, EXTRAS, st.binary(max_size=50))), st.lists(st.integers(0, 400)))
+@given(
+    st.lists(st.tuples(st.integers(0, 255), WORDS, EXTRAS, st.binary(max_size=50))),
+    st.lists(st.integers(0, 400)),
+)
 def test_frames_are_decoded_for_any_split_of_the_stream(drawn: list, cuts: list[int]) -> None:
-    padded = [(*rest, payload + bytes(aligned(len(payload)) - len(payload))) for *rest, payload in drawn]
-    data = b"".join(encode(kind, words, extras, [payload], len(payload)) for kind, words, extras, payload in padded)
+    padded = [
+        (*rest, payload + bytes(aligned(len(payload)) - len(payload))) for *rest, payload in drawn
+    ]
+    data = b"".join(
+        encode(kind, words, extras, [payload], len(payload))
+        for kind, words, extras, payload in padded
+    )
     places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     reader, frames = FrameReader(), []
     for start, stop in pairwise(places):
         frames += reader.feed(data[start:stop])
-    assert [(f.kind, list(f.words), f.extras, f.payload.tobytes(), segment, used) for f, segment, used in frames] == [
-        (*each, 0, 0) for each in padded
+    assert [
+        (f.kind, list(f.words), f.extras, f.payload.tobytes(), segment, used)
+        for f, segment, used in frames
+    ] == [(*each, 0, 0) for each in padded]
+    assert [frame.has_extras for frame, _, _ in frames] == [
+        bool(extras) for _, _, extras, _ in padded
     ]
-    assert [frame.has_extras for frame, _, _ in frames] == [bool(extras) for _, _, extras, _ in padded]
 
 
 @given(st.binary(min_size=1, max_size=40), WORDS)
@@ -84,14 +97,18 @@ def test_a_frame_without_the_descriptors_that_it_announces_is_a_protocol_error()
 def test_descriptors_go_to_the_frames_that_announce_them_in_order() -> None:
     files = [os.open(os.devnull, os.O_RDONLY) for _ in range(3)]
     reader = FrameReader()
-    data = b"".join(encode(kind, (), {}, (), 0, descriptors=count) for kind, count in enumerate((1, 0, 2)))
+    data = b"".join(
+        encode(kind, (), {}, (), 0, descriptors=count) for kind, count in enumerate((1, 0, 2))
+    )
     frames = [frame for frame, _, _ in reader.feed(data, files)]
     assert [frame.descriptors for frame in frames] == [(files[0],), (), (files[1], files[2])]
 
 
 def test_descriptors_that_are_not_taken_are_closed_with_their_frame() -> None:
     before = descriptors()
-    frames = FrameReader().feed(encode(1, (), {}, (), 0, descriptors=1), [os.open(os.devnull, os.O_RDONLY)])
+    frames = FrameReader().feed(
+        encode(1, (), {}, (), 0, descriptors=1), [os.open(os.devnull, os.O_RDONLY)]
+    )
     assert descriptors() == before + 1
     del frames
     gc.collect()

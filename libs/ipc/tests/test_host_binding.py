@@ -30,11 +30,16 @@ def test_a_thread_and_its_children_run_on_the_given_cores():
 
 
 def test_without_cores_a_thread_keeps_its_own():
-    assert in_a_thread(lambda: (bind_thread((), None), sorted(os.sched_getaffinity(0)))) == ("", CORES)
+    assert in_a_thread(lambda: (bind_thread((), None), sorted(os.sched_getaffinity(0)))) == (
+        "",
+        CORES,
+    )
 
 
 def test_unavailable_cores_are_reported():
-    assert in_a_thread(lambda: bind_thread([1023], None)).startswith("Unable to set NUMA thread affinity: ")
+    assert in_a_thread(lambda: bind_thread([1023], None)).startswith(
+        "Unable to set NUMA thread affinity: "
+    )
 
 
 def test_every_thread_of_a_process_is_bound():
@@ -54,7 +59,9 @@ def test_every_thread_of_a_process_is_bound():
         failure = bind_process(CORES[:1], None)
         over.set()
         thread.join()
-        os._exit(0 if (failure, found, os.sched_getaffinity(0)) == ("", [{CORES[0]}], {CORES[0]}) else 1)
+        os._exit(
+            0 if (failure, found, os.sched_getaffinity(0)) == ("", [{CORES[0]}], {CORES[0]}) else 1
+        )
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
@@ -91,7 +98,9 @@ def test_a_refusal_of_the_kernel_is_reported(kernel, monkeypatch):
 
 def test_an_unknown_machine_type_is_reported(kernel, monkeypatch):
     monkeypatch.setattr(host_binding.platform, "machine", lambda: "abacus")
-    assert bind_thread((), 0) == "unable to set the NUMA memory policy: unknown system call on abacus"
+    assert (
+        bind_thread((), 0) == "unable to set the NUMA memory policy: unknown system call on abacus"
+    )
 
 
 def test_the_real_call_works_or_reports_why():

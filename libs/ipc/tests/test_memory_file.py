@@ -89,7 +89,9 @@ print(memory[5000])
 
 
 def shrink(whose: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", SHRINKING, whose], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", SHRINKING, whose], capture_output=True, text=True, check=False
+    )
 
 
 def test_a_worker_cannot_shrink_the_memory_of_the_server() -> None:
@@ -110,7 +112,9 @@ def test_other_descriptors_cannot_be_mapped(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "read only").write_bytes(bytes(SIZE))
     read, write = os.pipe()
-    others = [os.open(path, os.O_RDONLY) for path in ("/dev/null", tmp_path, *sorted(tmp_path.iterdir()))]
+    others = [
+        os.open(path, os.O_RDONLY) for path in ("/dev/null", tmp_path, *sorted(tmp_path.iterdir()))
+    ]
     before = descriptors()
     for descriptor in (read, write, *others):
         with pytest.raises((OSError, ValueError)):

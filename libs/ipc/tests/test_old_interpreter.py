@@ -60,11 +60,17 @@ def every_datatype(shape: tuple[int, ...]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("shape", [(), (0, 2), (3,), (LARGE,)], ids=["scalar", "empty", "small", "in shared memory"])
-def test_every_datatype_is_echoed_unchanged(interpreter: Path, shape: tuple[int, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "shape", [(), (0, 2), (3,), (LARGE,)], ids=["scalar", "empty", "small", "in shared memory"]
+)
+def test_every_datatype_is_echoed_unchanged(
+    interpreter: Path, shape: tuple[int, ...], tmp_path: Path
+) -> None:
     strings = Tensor.from_numpy("S", np.array([b"", b"abc"], np.object_))
     ours, theirs = socket.socketpair()
-    (tmp_path / "ipc").symlink_to(Path(ipc.__file__).parent)  # as in workers, without other modules of tritonpy
+    (tmp_path / "ipc").symlink_to(
+        Path(ipc.__file__).parent
+    )  # as in workers, without other modules of tritonpy
     with (
         ours,
         subprocess.Popen(
@@ -86,7 +92,10 @@ def test_every_datatype_is_echoed_unchanged(interpreter: Path, shape: tuple[int,
             got, got_requested = end.rows(receive(ours, end), 0, Tensor)
             assert got_requested == requested
             assert got[3][0].strings() == [b"", b"abc"]
-            got = [[tensor(t.datatype, t.shape, t.data.tobytes(), DTYPES, t.name) for t in row] for row in got[:3]]
+            got = [
+                [tensor(t.datatype, t.shape, t.data.tobytes(), DTYPES, t.name) for t in row]
+                for row in got[:3]
+            ]
             assert contents(got) == contents(rows[:3])
         end.close()
         ours.close()

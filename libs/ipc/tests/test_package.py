@@ -26,13 +26,21 @@ def test_each_module_imports_only_the_standard_library_numpy_and_this_package(pa
     foreign = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            foreign += [alias.name for alias in node.names if alias.name.partition(".")[0] not in OUTSIDE]
+            foreign += [
+                alias.name for alias in node.names if alias.name.partition(".")[0] not in OUTSIDE
+            ]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            foreign += [node.module] if node.module and node.module.partition(".")[0] not in OUTSIDE else []
+            foreign += (
+                [node.module]
+                if node.module and node.module.partition(".")[0] not in OUTSIDE
+                else []
+            )
         elif isinstance(node, ast.ImportFrom):
             foreign += ["." * node.level] if node.level > 1 else []
     assert foreign == []
 
 
 def test_the_package_has_no_folders_of_its_own() -> None:
-    assert [each.name for each in PACKAGE.iterdir() if each.is_dir() and each.name != "__pycache__"] == []
+    assert [
+        each.name for each in PACKAGE.iterdir() if each.is_dir() and each.name != "__pycache__"
+    ] == []

@@ -23,7 +23,11 @@ def test_each_query_gets_its_own_result(server: Server) -> None:
     rpc_client = RpcClient(server.channel)
     replies: dict[int, Any] = {}
     threads = [
-        Thread(target=lambda number=number: replies.update({number: rpc_client.call("double", {"of": number}).extras}))
+        Thread(
+            target=lambda number=number: replies.update(
+                {number: rpc_client.call("double", {"of": number}).extras}
+            )
+        )
         for number in range(8)
     ]
     for thread in threads:
@@ -31,7 +35,11 @@ def test_each_query_gets_its_own_result(server: Server) -> None:
     queries = [server.next() for _ in threads]
     assert {frame.extras["verb"] for frame in queries} == {"double"}
     for frame in reversed(queries):
-        server.send(Kind.QUERY_RESULT, frame.words[:1], extras={"value": 2 * frame.extras["arguments"]["of"]})
+        server.send(
+            Kind.QUERY_RESULT,
+            frame.words[:1],
+            extras={"value": 2 * frame.extras["arguments"]["of"]},
+        )
     for thread in threads:
         thread.join(WAIT_S)
     assert replies == {number: {"value": 2 * number} for number in range(8)}

@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy_ipc import ProtocolError
-from tritonpy_ipc.sequence_frame import SequenceHeader, SequenceSlot, read_sequence_frame, write_sequence_frame
+from tritonpy_ipc.sequence_frame import (
+    SequenceHeader,
+    SequenceSlot,
+    read_sequence_frame,
+    write_sequence_frame,
+)
 
 IDS = st.integers(0, (1 << 64) - 1) | st.text(min_size=1, max_size=5)
 
@@ -14,9 +19,13 @@ IDS = st.integers(0, (1 << 64) - 1) | st.text(min_size=1, max_size=5)
 def executions(draw):
     slots = draw(st.integers(0, 9))
     taken = (
-        draw(st.lists(st.integers(0, slots - 1), unique=True).map(sorted)) if slots else range(draw(st.integers(0, 4)))
+        draw(st.lists(st.integers(0, slots - 1), unique=True).map(sorted))
+        if slots
+        else range(draw(st.integers(0, 4)))
     )
-    sequence_slots = [SequenceSlot(draw(IDS), draw(st.booleans()), draw(st.booleans()), slot) for slot in taken]
+    sequence_slots = [
+        SequenceSlot(draw(IDS), draw(st.booleans()), draw(st.booleans()), slot) for slot in taken
+    ]
     return SequenceHeader(slots, draw(st.integers(0, 4)), draw(st.integers(0, 4))), sequence_slots
 
 
@@ -24,7 +33,10 @@ def executions(draw):
 def test_sequence_words_are_decoded_as_encoded(written, before):
     words, texts = write_sequence_frame(written)
     sizes = [len(sequence_slots) for _, sequence_slots in written]
-    assert read_sequence_frame([*before, *words, 99], len(before), sizes, texts) == (written, len(before) + len(words))
+    assert read_sequence_frame([*before, *words, 99], len(before), sizes, texts) == (
+        written,
+        len(before) + len(words),
+    )
     assert all(0 <= word < 1 << 64 for word in words)
 
 

@@ -72,7 +72,9 @@ VIEWS: dict[str, Callable[[np.ndarray], Any]] = {
     "other type": lambda array: array.view(np.float32),
     "transposed": lambda array: array.reshape(2, -1).T,
     "frombuffer": lambda array: np.frombuffer(array, np.int16, 4),
-    "frombuffer of a frombuffer": lambda array: np.frombuffer(np.frombuffer(array, np.int16), np.uint8),
+    "frombuffer of a frombuffer": lambda array: np.frombuffer(
+        np.frombuffer(array, np.int16), np.uint8
+    ),
     "ndarray on a buffer": lambda array: np.ndarray((3,), np.float32, array, 8),
     "memoryview": memoryview,
     "slice of a memoryview": lambda array: memoryview(array)[3:5],
@@ -129,7 +131,8 @@ def test_a_segment_in_use_is_not_lent_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requested", "size"), [(1, SMALL), (SMALL, SMALL), (SMALL + 1, 2 * SMALL), (5 * SMALL, 8 * SMALL)]
+    ("requested", "size"),
+    [(1, SMALL), (SMALL, SMALL), (SMALL + 1, 2 * SMALL), (5 * SMALL, 8 * SMALL)],
 )
 def test_segment_sizes_are_powers_of_two(requested: int, size: int) -> None:
     with open_ends() as (pool, _):

@@ -53,7 +53,9 @@ def test_names_types_shapes_and_requested_outputs_distinguish_signatures() -> No
         ([floats(4)], None),
         ([], None),
     ]
-    assert len({writer.number(tensors, requested) for tensors, requested in variants}) == len(variants)
+    assert len({writer.number(tensors, requested) for tensors, requested in variants}) == len(
+        variants
+    )
 
 
 def test_string_columns_have_no_size() -> None:
@@ -103,7 +105,9 @@ def test_one_frame_may_have_more_signatures_than_are_remembered() -> None:
     writer.begin()
     numbers = [writer.number([floats(size)], None) for size in range(MOST + 10)]
     learn(reader, writer)
-    assert [reader.get(number).columns[0].shape for number in numbers] == [(size,) for size in range(MOST + 10)]
+    assert [reader.get(number).columns[0].shape for number in numbers] == [
+        (size,) for size in range(MOST + 10)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -133,8 +137,15 @@ def test_an_invalid_signature_is_a_protocol_error(signatures: Any) -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.sampled_from(["FP32", "BYTES"]),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=4)
+    | st.sampled_from(["FP32", "BYTES"]),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
 )
 
 

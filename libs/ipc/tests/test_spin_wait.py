@@ -1,6 +1,12 @@
 from __future__ import annotations
 
-from tritonpy_ipc.spin_wait import SHORT_WAIT_NS, SPIN_NS, STEADY_FRAMES, SequentialTraffic, SpinWait
+from tritonpy_ipc.spin_wait import (
+    SHORT_WAIT_NS,
+    SPIN_NS,
+    STEADY_FRAMES,
+    SequentialTraffic,
+    SpinWait,
+)
 
 
 class SimulatedClock:
@@ -28,7 +34,9 @@ class SimulatedClock:
 
 def test_single_requests_for_a_while_predict_another():
     traffic = SequentialTraffic()
-    assert [traffic.observe(1) for _ in range(STEADY_FRAMES + 2)] == [False] * (STEADY_FRAMES - 1) + [True] * 3
+    assert [traffic.observe(1) for _ in range(STEADY_FRAMES + 2)] == [False] * (
+        STEADY_FRAMES - 1
+    ) + [True] * 3
 
 
 def test_a_frame_of_several_requests_resets_the_prediction():

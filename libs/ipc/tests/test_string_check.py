@@ -19,7 +19,11 @@ def test_a_valid_buffer_has_no_error() -> None:
 @pytest.mark.parametrize(
     ("data", "count", "message"),
     [
-        (encode_strings(WORDS), 4, "expected 4 string elements for inference input 'IN' for model 'm', got 3"),
+        (
+            encode_strings(WORDS),
+            4,
+            "expected 4 string elements for inference input 'IN' for model 'm', got 3",
+        ),
         (
             encode_strings(WORDS),
             2,

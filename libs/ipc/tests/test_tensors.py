@@ -29,7 +29,9 @@ def packed(
 
 
 @given(requests())
-def test_packed_rows_are_unpacked_unchanged(drawn: tuple[list[list[SampleTensor]], list[Any]]) -> None:
+def test_packed_rows_are_unpacked_unchanged(
+    drawn: tuple[list[list[SampleTensor]], list[Any]],
+) -> None:
     rows, requested = drawn
     words, payload, reader = packed(rows, requested)
     got, got_requested = unpack([9, 9, *words], 2, payload, reader, SampleTensor)
@@ -37,7 +39,9 @@ def test_packed_rows_are_unpacked_unchanged(drawn: tuple[list[list[SampleTensor]
     assert got_requested == requested
     for row in got:
         for each in row:
-            assert each.data.dtype == (np.uint8 if each.datatype == "BYTES" else DTYPES[each.datatype])
+            assert each.data.dtype == (
+                np.uint8 if each.datatype == "BYTES" else DTYPES[each.datatype]
+            )
             assert each.data.shape == each.shape or each.datatype == "BYTES"
 
 
@@ -55,7 +59,9 @@ def test_each_block_of_a_tensor_begins_aligned() -> None:
 
 
 def test_nothing_is_copied_on_the_way_in() -> None:
-    words, payload, reader = packed([[floats(4)], [floats(4)], [tensor("BYTES", (1,), b"\1\0\0\0x", DTYPES)]])
+    words, payload, reader = packed(
+        [[floats(4)], [floats(4)], [tensor("BYTES", (1,), b"\1\0\0\0x", DTYPES)]]
+    )
     rows, _ = unpack(words, 0, payload, reader, SampleTensor)
     assert all(np.shares_memory(each.data, payload) for row in rows for each in row)
 
@@ -74,7 +80,9 @@ def test_every_datatype_travels_in_every_kind_of_shape(
 
 
 def broken(change: str) -> tuple[list[int], np.ndarray, SignatureReader]:
-    words, payload, reader = packed([[floats(4), tensor("BYTES", (1,), b"\1\0\0\0x", DTYPES, "S")]] * 2)
+    words, payload, reader = packed(
+        [[floats(4), tensor("BYTES", (1,), b"\1\0\0\0x", DTYPES, "S")]] * 2
+    )
     if change == "short payload":
         return words, payload[:-16], reader
     if change == "cut words":

@@ -69,7 +69,12 @@ class Block(Rows):
     __slots__ = ("_starts", "end", "payload")
 
     def __init__(
-        self, signature: TensorSignature, count: int, payload: np.ndarray, offset: int, make: Callable[..., Any]
+        self,
+        signature: TensorSignature,
+        count: int,
+        payload: np.ndarray,
+        offset: int,
+        make: Callable[..., Any],
     ) -> None:
         super().__init__(signature, count, make)
         self.payload = payload
@@ -84,7 +89,9 @@ class Block(Rows):
     def row(self, position: int) -> tuple[Any, ...]:
         tensors = []
         for column, start in zip(self.signature.columns, self._starts):
-            data: Any = np.ndarray(column.shape, column.dtype, self.payload, start + position * (column.nbytes or 0))
+            data: Any = np.ndarray(
+                column.shape, column.dtype, self.payload, start + position * (column.nbytes or 0)
+            )
             tensors.append(self._make(column.name, column.datatype, column.shape, data))
         return tuple(tensors)
 
@@ -113,7 +120,11 @@ class Stack(Rows):
     __slots__ = ("_whole",)
 
     def __init__(
-        self, signature: TensorSignature, count: int, arrays: list[np.ndarray], make: Callable[..., Any]
+        self,
+        signature: TensorSignature,
+        count: int,
+        arrays: list[np.ndarray],
+        make: Callable[..., Any],
     ) -> None:
         super().__init__(signature, count, make)
         self._whole = arrays

@@ -116,8 +116,10 @@ class Channel:
         if self._postponed:
             self._send_postponed()
 
-    def rows(self, frame: Frame, at: int, make: Callable[..., Any]) -> tuple[list[Any], list[tuple[str, ...] | None]]:
-        """Return tensors and requested outputs of each row; only the frame's handler may call it."""
+    def rows(
+        self, frame: Frame, at: int, make: Callable[..., Any]
+    ) -> tuple[list[Any], list[tuple[str, ...] | None]]:
+        """Return tensors and requested outputs of each row; call it in the frame's handler only."""
         return self._endpoint.rows(frame, at, make)
 
     def wait(self, waiter: Waiter, done: Callable[[], object]) -> None:
@@ -195,7 +197,9 @@ class Channel:
                 self.send(*self._postponed.popleft())
 
     def _read(self) -> None:
-        self._feed(self._spin_wait.wait(self._poll, self._receive) if self.may_spin else self._receive())
+        self._feed(
+            self._spin_wait.wait(self._poll, self._receive) if self.may_spin else self._receive()
+        )
 
     def _poll(self) -> _Arrival | None:
         try:
@@ -217,7 +221,9 @@ class Channel:
             self._lost("")
         try:
             # A writable copy: models change their inputs in place.
-            for frame in self._endpoint.feed(bytearray(data), received_descriptors(control) if control else ()):
+            for frame in self._endpoint.feed(
+                bytearray(data), received_descriptors(control) if control else ()
+            ):
                 handler = self._handlers.get(frame.kind)
                 if handler is None:
                     self._lost(f"received an unexpected frame of kind {frame.kind}")

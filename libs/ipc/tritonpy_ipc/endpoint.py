@@ -44,7 +44,9 @@ class Endpoint:
     `compose_returns` does.
     """
 
-    def __init__(self, dtypes: Mapping[str, Any] = PLAIN_DTYPES, on_return: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, dtypes: Mapping[str, Any] = PLAIN_DTYPES, on_return: Callable[[], None] | None = None
+    ) -> None:
         self._reader = FrameReader()
         self._signature_reader = SignatureReader(dtypes)
         self._signature_writer = SignatureWriter()
@@ -73,7 +75,9 @@ class Endpoint:
         size = 0
         if rows is not None:
             self._signature_writer.begin()
-            groups, parts, size = pack(rows, requested or [None] * len(rows), self._signature_writer)
+            groups, parts, size = pack(
+                rows, requested or [None] * len(rows), self._signature_writer
+            )
             words = [*words, *groups]
             new_signatures = self._signature_writer.new_signatures()
         if extras:
@@ -142,7 +146,12 @@ class Endpoint:
             os.close(descriptor)
 
     def _in_segment(
-        self, kind: int, words: Sequence[int], extras: dict[str, Any], parts: Sequence[Any], size: int
+        self,
+        kind: int,
+        words: Sequence[int],
+        extras: dict[str, Any],
+        parts: Sequence[Any],
+        size: int,
     ) -> tuple[bytes, list[int]]:
         segment = self._segment_pool.acquire(size)
         try:

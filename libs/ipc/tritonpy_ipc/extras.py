@@ -33,7 +33,9 @@ def _make_writer() -> Callable[[Mapping[str, Any]], str]:
     make = getattr(encoder, "c_make_encoder", None)
     if make is None:
         return plain.encode
-    write = make(None, plain.default, encoder.encode_basestring_ascii, None, ":", ",", False, False, True)
+    write = make(
+        None, plain.default, encoder.encode_basestring_ascii, None, ":", ",", False, False, True
+    )
     return lambda extras: "".join(write(extras, 0))
 
 

@@ -117,7 +117,9 @@ _WORDS: dict[int, Struct] = {}
 
 def _head(count: int) -> Struct:
     """Return the layout of a header and `count` words."""
-    return _HEADS.get(count) or _cached(_HEADS, count, f"{_HEADER.format}{count}Q" + ("8x" if count % 2 else ""))
+    return _HEADS.get(count) or _cached(
+        _HEADS, count, f"{_HEADER.format}{count}Q" + ("8x" if count % 2 else "")
+    )
 
 
 def _words(count: int) -> Struct:
@@ -141,7 +143,9 @@ class FrameReader:
         self._need = _HEADER.size
         self._descriptors: deque[int] = deque()
 
-    def feed(self, data: bytes | bytearray, descriptors: Sequence[int] = ()) -> list[tuple[Frame, int, int]]:
+    def feed(
+        self, data: bytes | bytearray, descriptors: Sequence[int] = ()
+    ) -> list[tuple[Frame, int, int]]:
         """Return the frames that `data` completes, each with its segment and the bytes used in it.
 
         Segment 0 stands for none. Raises `ProtocolError` for invalid bytes.
@@ -173,7 +177,9 @@ class FrameReader:
         self._descriptors.clear()
         return left
 
-    def _read_frame(self, data: bytes | bytearray, at: int, end: int, frames: list[tuple[Frame, int, int]]) -> int:
+    def _read_frame(
+        self, data: bytes | bytearray, at: int, end: int, frames: list[tuple[Frame, int, int]]
+    ) -> int:
         """Append the frame that begins at `at` if it is complete; return its size."""
         kind, descriptors, count, extras, inline, segment, used = _HEADER.unpack_from(data, at)
         if max(8 * count, extras, inline) > _LIMIT:
@@ -187,7 +193,9 @@ class FrameReader:
             text = bytes(data[text_at : text_at + extras]) if extras else b""
             payload = np.frombuffer(data, np.uint8, inline, payload_at)
             if descriptors:
-                frame: Frame = DescriptorFrame(kind, words, text, payload, self._take_received(kind, descriptors))
+                frame: Frame = DescriptorFrame(
+                    kind, words, text, payload, self._take_received(kind, descriptors)
+                )
             else:
                 frame = Frame(kind, words, text, payload, ())
             frames.append((frame, segment, used))
@@ -195,5 +203,7 @@ class FrameReader:
 
     def _take_received(self, kind: int, count: int) -> tuple[int, ...]:
         if count > len(self._descriptors):
-            raise ProtocolError(f"a frame of kind {kind} announces descriptors that were not received")
+            raise ProtocolError(
+                f"a frame of kind {kind} announces descriptors that were not received"
+            )
         return tuple([self._descriptors.popleft() for _ in range(count)])

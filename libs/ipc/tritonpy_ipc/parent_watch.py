@@ -35,10 +35,14 @@ class ParentWatcher:
         if sys.platform.startswith("linux"):
             # Workers may share one pipe. The signal goes to the owner of an open file, so each
             # worker opens its own.
-            self._pipe = os.open(f"/proc/self/fd/{pipe}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            self._pipe = os.open(
+                f"/proc/self/fd/{pipe}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+            )
             fcntl.fcntl(self._pipe, fcntl.F_SETOWN, os.getpid())
             fcntl.fcntl(self._pipe, _F_SETSIG, signal.SIGKILL)
-            fcntl.fcntl(self._pipe, fcntl.F_SETFL, fcntl.fcntl(self._pipe, fcntl.F_GETFL) | os.O_ASYNC)
+            fcntl.fcntl(
+                self._pipe, fcntl.F_SETFL, fcntl.fcntl(self._pipe, fcntl.F_GETFL) | os.O_ASYNC
+            )
             if select.select([self._pipe], [], [], 0)[0]:
                 exit_process("")
         os.close(pipe)

@@ -31,7 +31,9 @@ class RpcClient:
         self._open: dict[int, Callable[[Frame], None]] = {}
         channel.on(Kind.QUERY_RESULT, self._handle_result)
 
-    def call(self, verb: str, arguments: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Frame:
+    def call(
+        self, verb: str, arguments: Mapping[str, Any], descriptors: Sequence[int] = ()
+    ) -> Frame:
         """Send a query and return its result frame.
 
         The JSON of the result has "value", or "error" with a code and a text. The caller takes the
@@ -57,7 +59,12 @@ class RpcClient:
         """
         number = next(self._numbers)
         self._open[number] = on_result
-        self._channel.send(Kind.QUERY, [number], extras={"verb": verb, "arguments": arguments}, descriptors=descriptors)
+        self._channel.send(
+            Kind.QUERY,
+            [number],
+            extras={"verb": verb, "arguments": arguments},
+            descriptors=descriptors,
+        )
 
     def _handle_result(self, frame: Frame) -> None:
         on_result = self._open.pop(frame.words[0], None)

@@ -68,7 +68,9 @@ def read_sequence_frame(
             for _ in range(size):
                 flags = words[at + 1]
                 sequence = texts[str(index)] if flags & _TEXT else words[at]
-                sequence_slots.append(SequenceSlot(sequence, bool(flags & _START), bool(flags & _END), flags >> _BITS))
+                sequence_slots.append(
+                    SequenceSlot(sequence, bool(flags & _START), bool(flags & _END), flags >> _BITS)
+                )
                 at += 2
                 index += 1
             _check(header, sequence_slots)
@@ -84,4 +86,6 @@ def _check(header: SequenceHeader, sequence_slots: Sequence[SequenceSlot]) -> No
     if header.slots:
         slots = [sequence_slot.slot for sequence_slot in sequence_slots]
         if slots != sorted(set(slots)) or (slots and slots[-1] >= header.slots):
-            raise ProtocolError(f"the requests of an execution with {header.slots} slots have the slots {slots}")
+            raise ProtocolError(
+                f"the requests of an execution with {header.slots} slots have the slots {slots}"
+            )

@@ -27,7 +27,10 @@ class SignatureWriter:
 
     def number(self, tensors: Sequence[Any], requested: RequestedOutputs) -> int:
         """Return the number of a signature; tensors have `name`, `datatype` and `shape`."""
-        key = (requested, tuple([(tensor.name, tensor.datatype, tensor.shape) for tensor in tensors]))
+        key = (
+            requested,
+            tuple([(tensor.name, tensor.datatype, tensor.shape) for tensor in tensors]),
+        )
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = self._next
@@ -60,7 +63,9 @@ class Column:
 
     __slots__ = ("datatype", "dtype", "name", "nbytes", "shape")
 
-    def __init__(self, name: str, datatype: str, shape: tuple[int, ...], dtype: np.dtype | None) -> None:
+    def __init__(
+        self, name: str, datatype: str, shape: tuple[int, ...], dtype: np.dtype | None
+    ) -> None:
         self.name = name
         self.datatype = datatype
         self.shape = shape
@@ -83,7 +88,9 @@ class TensorSignature:
         self.positions = {column.name: place for place, column in enumerate(columns)}
         self.nbytes = sum([column.nbytes or 0 for column in columns])
         self.key = tuple([(column.name, column.datatype, column.shape) for column in columns])
-        self.sized = 0 < len(self.positions) == len(columns) and all([column.nbytes is not None for column in columns])
+        self.sized = 0 < len(self.positions) == len(columns) and all(
+            [column.nbytes is not None for column in columns]
+        )
 
 
 class SignatureReader:
@@ -102,7 +109,10 @@ class SignatureReader:
             self._signatures.clear()
         try:
             for number, requested, columns in extras.get("signatures", ()):
-                made = [self._column(_text(name), datatype, tuple(shape)) for name, datatype, shape in columns]
+                made = [
+                    self._column(_text(name), datatype, tuple(shape))
+                    for name, datatype, shape in columns
+                ]
                 self._signatures[number] = TensorSignature(
                     made, None if requested is None else tuple(map(_text, requested))
                 )

@@ -16,7 +16,11 @@ class InputError(NamedTuple):
 
     def text_for(self, request_id: str) -> str:
         """Return the text for the client of that request."""
-        return f"[request id: {request_id or '<id_unknown>'}] {self.text}" if self.with_id else self.text
+        return (
+            f"[request id: {request_id or '<id_unknown>'}] {self.text}"
+            if self.with_id
+            else self.text
+        )
 
 
 def find_string_error(array: Any, count: int, name: str, model_name: str) -> InputError | None:
@@ -30,27 +34,32 @@ def find_string_error(array: Any, count: int, name: str, model_name: str) -> Inp
     while at < size:
         if size - at < 4:
             return InputError(
-                f"incomplete string length indicator for inference input '{name}' for model '{model_name}', expecting "
-                f"4 bytes but only {size - at} bytes available. Please make sure the string length indicator is in one "
+                f"incomplete string length indicator for inference input '{name}' for model "
+                f"'{model_name}', expecting "
+                f"4 bytes but only {size - at} bytes available. Please make sure the string "
+                "length indicator is in one "
                 "buffer."
             )
         seen += 1
         if seen > count:
             return InputError(
-                f"unexpected number of string elements {seen} for inference input '{name}' for model '{model_name}', "
+                f"unexpected number of string elements {seen} for inference input '{name}' for "
+                f"model '{model_name}', "
                 f"expecting {count}"
             )
         length = _LENGTH.unpack_from(data, at)[0]
         at += 4
         if length > size - at:
             return InputError(
-                f"incomplete string data for inference input '{name}', expecting string of length {length} but only "
+                f"incomplete string data for inference input '{name}', expecting string of "
+                f"length {length} but only "
                 f"{size - at} bytes available",
                 with_id=False,
             )
         at += length
     if seen != count:
         return InputError(
-            f"expected {count} string elements for inference input '{name}' for model '{model_name}', got {seen}"
+            f"expected {count} string elements for inference input '{name}' for model "
+            f"'{model_name}', got {seen}"
         )
     return None

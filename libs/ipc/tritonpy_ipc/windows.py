@@ -144,7 +144,9 @@ class Windows:
         return True
 
     def _request_credit(self, request: int, window: _Window) -> None:
-        self._rpc_client.start_call("credit", {"request": request}, partial(self._add_credit, window))
+        self._rpc_client.start_call(
+            "credit", {"request": request}, partial(self._add_credit, window)
+        )
 
     def _add_credit(self, window: _Window, _reply: Frame) -> None:
         with self._lock:

@@ -30,7 +30,11 @@ def tests() -> Callable[[type], set[str]]:
 
 
 def tests_of(contract: type) -> set[str]:
-    return {name for name in dir(contract) if name.startswith("test_") and getattr(contract, name) is not None}
+    return {
+        name
+        for name in dir(contract)
+        if name.startswith("test_") and getattr(contract, name) is not None
+    }
 
 
 def _fails(contract: type, name: str, tmp_path: Path) -> bool:

@@ -66,14 +66,25 @@ def test_a_model_is_completed_loaded_and_unloaded(tmp_path):
         assert harness.model.path == tmp_path / "1"
         assert harness.model.output_types == {"OUT": "FP32"}
         assert harness.model.parameters == {"k": "v"}
-    assert Recording.calls == ["auto_complete", "load", "start toy_0 with shared", "close", "unload shared"]
+    assert Recording.calls == [
+        "auto_complete",
+        "load",
+        "start toy_0 with shared",
+        "close",
+        "unload shared",
+    ]
 
 
 def test_requests_run_as_one_batch(tmp_path):
     with BackendHarness(Recording, CONFIG, tmp_path, {"factor": 3}) as harness:
-        requests = [harness.request({"IN": np.full((rows, 2), rows, np.float32)}) for rows in (1, 2)]
+        requests = [
+            harness.request({"IN": np.full((rows, 2), rows, np.float32)}) for rows in (1, 2)
+        ]
         responses = harness.execute(*requests)
-    assert [response.outputs[0].numpy().tolist() for [response] in responses] == [[[3, 3]], [[6, 6], [6, 6]]]
+    assert [response.outputs[0].numpy().tolist() for [response] in responses] == [
+        [[3, 3]],
+        [[6, 6], [6, 6]],
+    ]
     assert requests[0].batch is requests[1].batch
 
 
@@ -101,7 +112,9 @@ def test_a_failed_start_unloads_shared_data(tmp_path):
 )
 def test_the_instance_is_the_first_configured_one(tmp_path, monkeypatch, text, gpus, expected):
     monkeypatch.setattr(Recording, "uses_gpu", True)
-    config = text_format.Parse(f"name: 'toy' input {{ name: 'IN' data_type: TYPE_FP32 dims: 2 }} {text}", ModelConfig())
+    config = text_format.Parse(
+        f"name: 'toy' input {{ name: 'IN' data_type: TYPE_FP32 dims: 2 }} {text}", ModelConfig()
+    )
     with BackendHarness(Recording, config, tmp_path, gpus=gpus) as harness:
         instance = harness.instance.instance
         assert (instance.kind, instance.device_id, instance.profiles) == expected

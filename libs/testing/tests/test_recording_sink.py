@@ -35,7 +35,9 @@ def test_other_sequences_fail_the_check(recorder, finals):
 def test_a_missing_response_is_named(recorder):
     answered, lost = owned(recorder), owned(recorder)
     answered.respond(InferResponse(()))
-    with pytest.raises(AssertionError, match=r"no final response within 0 s for request number \[1\] of 2"):
+    with pytest.raises(
+        AssertionError, match=r"no final response within 0 s for request number \[1\] of 2"
+    ):
         recorder.wait(answered, lost, timeout_s=0)
 
 

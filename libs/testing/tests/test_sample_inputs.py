@@ -13,7 +13,10 @@ from tritonpy_testing.sample_inputs import random_array
 def test_inputs_have_rows_only_where_the_model_batches():
     text = 'input [{ name: "A" data_type: TYPE_FP32 dims: [2, -1] }, { name: "B" data_type: TYPE_STRING dims: 1 }]'
     plain, batched = model_config(text), model_config(f"max_batch_size: 4 {text}")
-    assert {name: array.shape for name, array in random_inputs(plain, Random(0)).items()} == {"A": (2, 3), "B": (1,)}
+    assert {name: array.shape for name, array in random_inputs(plain, Random(0)).items()} == {
+        "A": (2, 3),
+        "B": (1,),
+    }
     assert {name: array.shape for name, array in random_inputs(batched, Random(0), 2).items()} == {
         "A": (2, 2, 3),
         "B": (2, 1),

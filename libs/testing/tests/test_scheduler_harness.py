@@ -70,5 +70,7 @@ def test_a_scheduler_without_a_next_time_is_an_error(harness):
     harness.scheduler.runs = False
     harness.scheduler.expire = lambda now_ns: None
     enqueued(harness)
-    with pytest.raises(AssertionError, match="1 requests wait, but no batch is ready and no time is returned"):
+    with pytest.raises(
+        AssertionError, match="1 requests wait, but no batch is ready and no time is returned"
+    ):
         harness.finish()

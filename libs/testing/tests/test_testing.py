@@ -39,7 +39,11 @@ def test_the_example_of_the_docstring_works(model_repository, monkeypatch, failu
     monkeypatch.setitem(sys.modules, "my_plugin", plugin)
     not_installed = functools.partial(running_server, plugins=[plugin], installed=False)
     monkeypatch.setattr("tritonpy_testing.in_process_server.running_server", not_installed)
-    indented = [line for line in tritonpy_testing.__doc__.splitlines() if line.startswith("    ") or not line]
+    indented = [
+        line
+        for line in tritonpy_testing.__doc__.splitlines()
+        if line.startswith("    ") or not line
+    ]
     names = {}
     exec(textwrap.dedent("\n".join(indented)), names)  # noqa: S102
     names["test_it_doubles"](model_repository)
@@ -52,4 +56,9 @@ def test_importing_it_loads_neither_pytest_nor_a_server():
         "from tritonpy_testing import BackendContract, FrontendContract, SchedulerContract, InProcessClient, running_server\n"
         "print([name for name in ('pytest', 'grpc', 'uvicorn', 'litestar', 'tritonclient') if name in sys.modules])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )

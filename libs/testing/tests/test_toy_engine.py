@@ -5,7 +5,15 @@ import threading
 import numpy as np
 import pytest
 
-from tritonpy import Cancelled, DecoupledRefused, InferRequest, Internal, InvalidArgument, NotFound, Tensor
+from tritonpy import (
+    Cancelled,
+    DecoupledRefused,
+    InferRequest,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    Tensor,
+)
 from tritonpy_testing import RecordingSink, ToyEngine, ToyModel, model_config
 
 

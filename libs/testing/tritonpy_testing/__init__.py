@@ -129,7 +129,9 @@ _RENAMED = {"Witness": "RecordingSink"}
 def __getattr__(name: str) -> Any:
     if name in _RENAMED:
         old, name = name, _RENAMED[name]
-        warnings.warn(f"{__name__}.{old} is now called {__name__}.{name}", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            f"{__name__}.{old} is now called {__name__}.{name}", DeprecationWarning, stacklevel=2
+        )
     if name not in _MODULES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

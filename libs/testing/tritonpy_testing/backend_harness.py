@@ -64,7 +64,8 @@ class BackendHarness:
         self._exits = ExitStack()
         (folder / "1").mkdir(parents=True, exist_ok=True)
         self.model = ModelContext(
-            name=config.name or folder.name, version=1, config=config, directory=folder, path=folder / "1",
+            name=config.name or folder.name, version=1, config=config, directory=folder,
+            path=folder / "1",
             parameters={key: value.string_value for key, value in config.parameters.items()},
             output_types={}, options=decode_options(backend.Options, options or {}, "options"),
             engine=engine or self._exits.enter_context(ToyEngine()),
@@ -77,12 +78,22 @@ class BackendHarness:
             stack.push(self._exits.pop_all())
             model = self.model
             model.config = self._normalized(model.config)
-            model.config = self._normalized(merge_auto_complete(model.config, self.backend.auto_complete(model)))
+            model.config = self._normalized(
+                merge_auto_complete(model.config, self.backend.auto_complete(model))
+            )
             model.layout = BatchLayout.of(model.config)
-            model.output_types = {item.name: DATATYPE_OF_NUMBER[item.data_type].name for item in model.config.output}
+            model.output_types = {
+                item.name: DATATYPE_OF_NUMBER[item.data_type].name for item in model.config.output
+            }
             stack.callback(model.metrics.close)
-            runner = make_plugin_manager().get("tritonpy_runners", chosen_runner(model, self.backend), "runner").load()
-            make: Callable[[ModelContext, InstanceContext], Backend] = partial(runner.single_instance, self.backend)
+            runner = (
+                make_plugin_manager()
+                .get("tritonpy_runners", chosen_runner(model, self.backend), "runner")
+                .load()
+            )
+            make: Callable[[ModelContext, InstanceContext], Backend] = partial(
+                runner.single_instance, self.backend
+            )
             if not loads_in_worker(model, self.backend):
                 model.shared = self.backend.load(model)
                 stack.callback(self.backend.unload, model.shared)
@@ -100,13 +111,20 @@ class BackendHarness:
     def __exit__(self, *_exception: object) -> None:
         self._exits.close()
 
-    def request(self, inputs: Mapping[str, Array], outputs: Sequence[str] | None = None) -> InferRequest:
+    def request(
+        self, inputs: Mapping[str, Array], outputs: Sequence[str] | None = None
+    ) -> InferRequest:
         """Return a request with `inputs` for the outputs `outputs` (None: all)."""
         tensors = {name: Tensor.from_numpy(name, array) for name, array in inputs.items()}
-        rows = next((len(array) for array in inputs.values()), 1) if self.model.config.max_batch_size > 0 else 1
+        rows = (
+            next((len(array) for array in inputs.values()), 1)
+            if self.model.config.max_batch_size > 0
+            else 1
+        )
         requested = None if outputs is None else {name: OutputSpec(name) for name in outputs}
         return InferRequest(
-            self.model.name, tensors, self.recorder.sink, 1, outputs=requested, owner=self.recorder, batch_size=rows,
+            self.model.name, tensors, self.recorder.sink, 1, outputs=requested, owner=self.recorder,
+            batch_size=rows,
             accepts_decoupled=self.model.config.model_transaction_policy.decoupled,
         )  # fmt: skip
 
@@ -127,7 +145,9 @@ class BackendHarness:
 
     def memory_usage(self) -> list[MemoryUsage]:
         """Return the reported memory of the instance and of the data shared by all instances."""
-        shared = () if self.model.shared is None else self.backend.shared_memory_usage(self.model.shared)
+        shared = (
+            () if self.model.shared is None else self.backend.shared_memory_usage(self.model.shared)
+        )
         return [*shared, *self.instance.memory_usage()]
 
     def close_instance(self) -> None:
@@ -135,7 +155,9 @@ class BackendHarness:
         self._thread.submit(self.instance.close).result()
 
     def _normalized(self, config: ModelConfig) -> ModelConfig:
-        return normalize(config, self.gpus, self.backend.default_instance_count, self.backend.uses_gpu)
+        return normalize(
+            config, self.gpus, self.backend.default_instance_count, self.backend.uses_gpu
+        )
 
     def _first_instance(self) -> InstanceContext:
         instances = plan_instance_change((), self.model.config, 0).added

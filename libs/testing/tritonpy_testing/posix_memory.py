@@ -17,7 +17,9 @@ class SharedObject:
 
     def __init__(self, byte_size: int) -> None:
         self.key = f"/tritonpy-test-{secrets.token_hex(8)}"
-        self._descriptor = _posixshmem.shm_open(self.key, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode=0o600)
+        self._descriptor = _posixshmem.shm_open(
+            self.key, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode=0o600
+        )
         self.resize(byte_size)
 
     def resize(self, byte_size: int) -> None:

@@ -31,7 +31,9 @@ class RecordingSink:
 
     def respond(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
         """Record one response per request."""
-        assert len(requests) == len(responses), f"{len(responses)} responses for {len(requests)} requests"
+        assert len(requests) == len(responses), (
+            f"{len(responses)} responses for {len(requests)} requests"
+        )
         for request, response in zip(requests, responses, strict=True):
             request.finished = request.finished or response.final
             self._record(request, response)
@@ -57,7 +59,9 @@ class RecordingSink:
         with self._changed:
             return list(self._responses.get(id(request), ()))
 
-    def wait(self, *requests: InferRequest, timeout_s: float | None = None) -> list[list[InferResponse]]:
+    def wait(
+        self, *requests: InferRequest, timeout_s: float | None = None
+    ) -> list[list[InferResponse]]:
         """Return the responses of each request once all are final or rescheduled.
 
         Raises AssertionError that names the missing requests after `timeout_s` (default: `wait_s`).
@@ -65,9 +69,14 @@ class RecordingSink:
         timeout_s = self.wait_s if timeout_s is None else timeout_s
         with self._changed:
             if not self._changed.wait_for(lambda: all(map(self._is_settled, requests)), timeout_s):
-                missing = [number for number, request in enumerate(requests) if not self._is_settled(request)]
+                missing = [
+                    number
+                    for number, request in enumerate(requests)
+                    if not self._is_settled(request)
+                ]
                 raise AssertionError(
-                    f"no final response within {timeout_s:g} s for request number {missing} of {len(requests)}"
+                    f"no final response within {timeout_s:g} s for request number {missing} of "
+                    f"{len(requests)}"
                 )
         return [self.responses(request) for request in requests]
 
@@ -89,4 +98,6 @@ class RecordingSink:
 
     def _is_settled(self, request: InferRequest) -> bool:
         rescheduled = any(request is each for each in self.rescheduled)
-        return rescheduled or any(response.final for response in self._responses.get(id(request), ()))
+        return rescheduled or any(
+            response.final for response in self._responses.get(id(request), ())
+        )

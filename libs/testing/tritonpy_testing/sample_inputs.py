@@ -36,4 +36,8 @@ def random_array(kind: DataType, random: Random, shape: tuple[int, ...]) -> Arra
         array[:] = [random.randbytes(random.randrange(6)) for _ in range(size)]
         return array.reshape(shape)
     top = 2 if kind.name == "BOOL" else 100
-    return np.array([random.randrange(top) for _ in range(size)], np.int64).astype(kind.dtype).reshape(shape)
+    return (
+        np.array([random.randrange(top) for _ in range(size)], np.int64)
+        .astype(kind.dtype)
+        .reshape(shape)
+    )

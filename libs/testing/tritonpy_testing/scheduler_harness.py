@@ -90,7 +90,9 @@ class SchedulerHarness:
             if batch is not None:
                 batches.append(batch)
                 self.complete(batch)
-        raise AssertionError(f"{len(self.unanswered())} requests still wait after {MANY_STEPS} steps")
+        raise AssertionError(
+            f"{len(self.unanswered())} requests still wait after {MANY_STEPS} steps"
+        )
 
     def take_next(self, limit: int = UNBOUNDED) -> Batch | None:
         """Return the next batch for an idle instance, advancing the clock to its time.
@@ -121,15 +123,25 @@ class SchedulerHarness:
         batch = self.scheduler.take(instance, self.now_ns, limit)
         assert batch is not None, "ready() returned True, take() returned no batch"
         assert batch.requests, "take() returned an empty batch"
-        assert len(batch.requests) <= limit, f"take(limit={limit}) returned {len(batch.requests)} requests"
+        assert len(batch.requests) <= limit, (
+            f"take(limit={limit}) returned {len(batch.requests)} requests"
+        )
         for request in batch.requests:
-            assert not request.finished, "take() returned a request that already has its final response"
+            assert not request.finished, (
+                "take() returned a request that already has its final response"
+            )
         return batch
 
     def _advance_clock(self, expire_ns: int | None) -> None:
         results = [self.scheduler.ready(instance, self.now_ns) for instance in self._idle]
-        times = [time for time in (*results, expire_ns) if time is not None and not isinstance(time, bool)]
-        assert times, f"{len(self.unanswered())} requests wait, but no batch is ready and no time is returned"
+        times = [
+            time
+            for time in (*results, expire_ns)
+            if time is not None and not isinstance(time, bool)
+        ]
+        assert times, (
+            f"{len(self.unanswered())} requests wait, but no batch is ready and no time is returned"
+        )
         assert min(times) > self.now_ns, "ready() or expire() returned a time in the past"
         self.now_ns = min(times)
 

@@ -40,14 +40,23 @@ from tritonpy.frontend import (
     TensorMetadata,
     hold_regions,
 )
-from tritonpy.metrics import CustomMetrics, Duration, FamilySnapshot, InferStatistics, ModelGauges, ModelStatistics
+from tritonpy.metrics import (
+    CustomMetrics,
+    Duration,
+    FamilySnapshot,
+    InferStatistics,
+    ModelGauges,
+    ModelStatistics,
+)
 from tritonpy.repository import ModelIndex
 from tritonpy.tracing import TraceChanges, TraceSettings, Tracing
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing.recording_sink import WAIT_S
 from tritonpy_testing.toy_model import ToyModel, toy_models
 
-TOY_OPERATION = Operation("repeat_thing", "PUT", "toys/{thing}", "Return the body of the call.", Verb.MANAGE)
+TOY_OPERATION = Operation(
+    "repeat_thing", "PUT", "toys/{thing}", "Return the body of the call.", Verb.MANAGE
+)
 
 
 class ToyEngine(Engine):
@@ -59,9 +68,13 @@ class ToyEngine(Engine):
     """
 
     def __init__(self, models: Iterable[ToyModel] | None = None) -> None:
-        self._models = {model.config.name: model for model in (toy_models() if models is None else models)}
+        self._models = {
+            model.config.name: model for model in (toy_models() if models is None else models)
+        }
         self.metrics = CustomMetrics()
-        self._tracing = Tracing(FileSink(FileOptions()), TraceSettings([], 1000, -1, 0, "", "triton", {}))
+        self._tracing = Tracing(
+            FileSink(FileOptions()), TraceSettings([], 1000, -1, 0, "", "triton", {})
+        )
         self._logging = LogSettings()
         self._unloaded: set[str] = set()
         self._regions = Regions(allowed=True)
@@ -103,11 +116,14 @@ class ToyEngine(Engine):
         model = self._ready_model(request.model_name, request.model_version)
         if model.config.model_transaction_policy.decoupled and not request.accepts_decoupled:
             raise DecoupledRefused(
-                f"model '{request.model_name}' is decoupled, but the caller accepts only one response"
+                f"model '{request.model_name}' is decoupled, but the caller accepts only one "
+                "response"
             )
         expected = {item.name for item in model.config.input}
         if set(request.inputs) != expected:
-            raise InvalidArgument(f"expected the inputs {sorted(expected)}, got {sorted(request.inputs)}")
+            raise InvalidArgument(
+                f"expected the inputs {sorted(expected)}, got {sorted(request.inputs)}"
+            )
         if request.uses_regions:
             hold_regions(self._regions, request)
         request.owner = self
@@ -154,7 +170,13 @@ class ToyEngine(Engine):
         requested = list(request.outputs or [item.name for item in model.config.output])
         name = model.config.name
         responses = [
-            InferResponse([Tensor.from_numpy(key, arrays[key]) for key in requested], name, 1, request.id, final=False)
+            InferResponse(
+                [Tensor.from_numpy(key, arrays[key]) for key in requested],
+                name,
+                1,
+                request.id,
+                final=False,
+            )
             for arrays in outputs
         ]
         if model.config.model_transaction_policy.decoupled:
@@ -186,7 +208,10 @@ class ToyEngine(Engine):
     def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
         config = self._ready_model(name, version).config
         inputs, outputs = (
-            [TensorMetadata(item.name, DATATYPE_OF_NUMBER[item.data_type].name, list(item.dims)) for item in items]
+            [
+                TensorMetadata(item.name, DATATYPE_OF_NUMBER[item.data_type].name, list(item.dims))
+                for item in items
+            ]
             for items in (config.input, config.output)
         )
         return ModelMetadata(name, ["1"], config.platform, inputs, outputs)
@@ -205,14 +230,18 @@ class ToyEngine(Engine):
 
     def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
         failed = {name: self._counts[name].inference_stats.fail.count for name in self._models}
-        return {(name, "1"): ModelGauges({"BACKEND": failed[name]}, 0, 0.0, 0, {}) for name in self._models}
+        return {
+            (name, "1"): ModelGauges({"BACKEND": failed[name]}, 0, 0.0, 0, {})
+            for name in self._models
+        }
 
     def custom_metrics(self) -> Sequence[FamilySnapshot]:
         return self.metrics.snapshot()
 
     def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
         return [
-            ModelIndex(name, "1", "UNAVAILABLE", "unloaded") if name in self._unloaded else ModelIndex(name, "1", "READY")
+            ModelIndex(name, "1", "UNAVAILABLE",
+            "unloaded") if name in self._unloaded else ModelIndex(name, "1", "READY")
             for name in self._models if not (ready and name in self._unloaded)
         ]  # fmt: skip
 
@@ -228,7 +257,8 @@ class ToyEngine(Engine):
         model = self._models[name]
         if versions and set(versions) != {1}:
             raise InvalidArgument(
-                f"load failed for model '{name}': a toy model has only version 1, not {list(versions)}\n"
+                f"load failed for model '{name}': a toy model has only version 1, "
+                f"not {list(versions)}\n"
             )
         if config is not None:
             replaced = ModelConfig()
@@ -236,7 +266,9 @@ class ToyEngine(Engine):
             self._models[name] = ToyModel(replaced, model.function)
         self._unloaded.discard(name)
 
-    def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
+    def unload_model(
+        self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()
+    ) -> None:
         model = self._model(name)
         if not versions or 1 in versions:
             self._unloaded.add(model.config.name)
@@ -250,7 +282,9 @@ class ToyEngine(Engine):
     def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
         self._regions.register_system(SystemRegion(name, key, offset, byte_size))
 
-    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
+    def register_cuda_region(
+        self, name: str, handle: bytes, device_id: int, byte_size: int
+    ) -> None:
         self._regions.register_cuda(CudaRegion(name, device_id, byte_size), handle)
 
     def unregister_regions(self, kind: RegionKind, name: str = "") -> None:
@@ -272,7 +306,11 @@ class ToyEngine(Engine):
             return super().operate(name, call)
         if call.body is None:
             raise InvalidArgument("the operation needs a body")
-        return {"thing": call.parameters["thing"], "body": call.body, "revision": (call.revision or 0) + 1}
+        return {
+            "thing": call.parameters["thing"],
+            "body": call.body,
+            "revision": (call.revision or 0) + 1,
+        }
 
     def _require_traceable(self, name: str) -> None:
         if name and (name not in self._models or name in self._unloaded):

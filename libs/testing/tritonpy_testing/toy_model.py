@@ -44,12 +44,16 @@ def toy_models() -> list[ToyModel]:
         ToyModel(_config("identity", "TYPE_FP32", -1), lambda inputs: [{"OUT": inputs["IN"]}]),
         ToyModel(_config("text", "TYPE_STRING", -1), lambda inputs: [{"OUT": inputs["IN"]}]),
         ToyModel(_config("failing", "TYPE_FP32", -1), _fail),
-        ToyModel(_config("repeat", "TYPE_INT32", 1, "model_transaction_policy { decoupled: true }"), _repeat),
+        ToyModel(
+            _config("repeat", "TYPE_INT32", 1, "model_transaction_policy { decoupled: true }"),
+            _repeat,
+        ),
     ]
 
 
 def _config(name: str, datatype: str, dim: int, more: str = "") -> ModelConfig:
     return model_config(
         f'name: "{name}" platform: "toy" backend: "toy" {more} '
-        f'input {{ name: "IN" data_type: {datatype} dims: {dim} }} output {{ name: "OUT" data_type: {datatype} dims: {dim} }}'
+        f'input {{ name: "IN" data_type: {datatype} dims: {dim} }} output {{ name: '
+        f'"OUT" data_type: {datatype} dims: {dim} }}'
     )

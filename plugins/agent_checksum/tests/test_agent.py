@@ -32,7 +32,9 @@ def load(folder, parameters):
 def test_a_file_that_differs_is_named_with_both_checksums(tmp_path):
     with pytest.raises(InvalidArgument) as caught:
         load(tmp_path, {"MD5:1/model.onnx": "abc"})
-    assert str(caught.value) == f"Mismatched MD5 hash for file 1/model.onnx, expect: abc, got: {MD5}"
+    assert (
+        str(caught.value) == f"Mismatched MD5 hash for file 1/model.onnx, expect: abc, got: {MD5}"
+    )
 
 
 def test_every_file_is_checked(tmp_path):
@@ -42,7 +44,8 @@ def test_every_file_is_checked(tmp_path):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(
-        InvalidArgument, match=r"^failed to open text file for read no\.bin: No such file or directory$"
+        InvalidArgument,
+        match=r"^failed to open text file for read no\.bin: No such file or directory$",
     ):
         load(tmp_path, {"MD5:no.bin": MD5})
 

@@ -27,7 +27,9 @@ def test_an_unknown_algorithm_is_named():
         parse_key("crc32:f")
 
 
-@pytest.mark.parametrize(("algorithm", "name"), [("MD5", "md5"), ("SHA-256", "sha256"), ("SHA256", "sha256")])
+@pytest.mark.parametrize(
+    ("algorithm", "name"), [("MD5", "md5"), ("SHA-256", "sha256"), ("SHA256", "sha256")]
+)
 def test_digests_are_those_of_the_whole_file(tmp_path, algorithm, name):
     content = bytes(range(256)) * 5000
     (tmp_path / "f").write_bytes(content)

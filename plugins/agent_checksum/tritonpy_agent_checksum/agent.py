@@ -35,6 +35,10 @@ def _check(folder: Path, key: str, expected: str) -> None:
     try:
         found = digest_of(path, algorithm)
     except OSError as error:
-        raise InvalidArgument(f"failed to open text file for read {name}: {error.strerror}") from error
+        raise InvalidArgument(
+            f"failed to open text file for read {name}: {error.strerror}"
+        ) from error
     if found != expected.strip().lower():
-        raise InvalidArgument(f"Mismatched {algorithm} hash for file {name}, expect: {expected}, got: {found}")
+        raise InvalidArgument(
+            f"Mismatched {algorithm} hash for file {name}, expect: {expected}, got: {found}"
+        )

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tritonpy_agent_sealed.keys import encryption_key, new_encryption_key, new_signing_key, signing_key
+from tritonpy_agent_sealed.keys import (
+    encryption_key,
+    new_encryption_key,
+    new_signing_key,
+    signing_key,
+)
 from tritonpy_agent_sealed.options import SealedOptions
 from tritonpy_agent_sealed.seal import seal
 
@@ -37,7 +42,9 @@ class Keys:
 
     def options(self, **more: object) -> SealedOptions:
         return SealedOptions(
-            verify_key_files=(self.at("verify.pem"),), decryption_key_files=(self.at("encryption.key"),), **more
+            verify_key_files=(self.at("verify.pem"),),
+            decryption_key_files=(self.at("encryption.key"),),
+            **more,
         )
 
 

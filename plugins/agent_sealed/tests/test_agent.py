@@ -59,7 +59,11 @@ def load(keys, sealed, tmp_path):
 
 def test_an_unsealed_model_is_the_sealed_one_and_names_the_agent(load):
     _, folder = load()
-    opened = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    opened = {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
     config = opened.pop("config.pbtxt")
     assert config.startswith(CONTENT["config.pbtxt"])
     assert b'name: "sealed"' in config
@@ -68,7 +72,10 @@ def test_an_unsealed_model_is_the_sealed_one_and_names_the_agent(load):
 
 def test_only_the_server_s_user_can_enter_the_folder_of_an_unsealed_model(load):
     _, folder = load()
-    assert (folder.parent.stat().st_mode & 0o777, folder.parent.stat().st_uid) == (0o700, os.getuid())
+    assert (folder.parent.stat().st_mode & 0o777, folder.parent.stat().st_uid) == (
+        0o700,
+        os.getuid(),
+    )
 
 
 def test_an_unloaded_model_leaves_no_files(load, sealed, tmp_path):
@@ -120,7 +127,9 @@ def test_a_model_that_another_key_signed_is_not_loaded(load, tmp_path):
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/outside", "1/../../outside"])
 def test_a_signed_list_cannot_name_files_outside_the_model(load, keys, sealed, name):
-    write_manifest(sealed, Manifest("m", (SealedFile(name, "0"),)), signing_key(keys.at("signing.pem")))
+    write_manifest(
+        sealed, Manifest("m", (SealedFile(name, "0"),)), signing_key(keys.at("signing.pem"))
+    )
     with pytest.raises(InvalidArgument, match="names a file outside the model"):
         load()
 
@@ -128,7 +137,10 @@ def test_a_signed_list_cannot_name_files_outside_the_model(load, keys, sealed, n
 @pytest.mark.parametrize("sealed", ["encrypted"], indirect=True)
 def test_a_missing_decryption_key_is_named(load, keys, tmp_path):
     (tmp_path / "keys" / "encryption.key").write_bytes(new_encryption_key())
-    with pytest.raises(InvalidArgument, match=r"encrypted with the key [0-9a-f]{16}, which is none of the server's 1"):
+    with pytest.raises(
+        InvalidArgument,
+        match=r"encrypted with the key [0-9a-f]{16}, which is none of the server's 1",
+    ):
         load()
 
 
@@ -154,16 +166,20 @@ def test_an_unreadable_key_does_not_affect_the_others(load, keys, tmp_path, capl
         directory=tmp_path / "opened",
     )
     load(options=options)
-    assert f"models that it signed are not loaded: {broken} holds no public key in PEM" in caplog.text
+    assert (
+        f"models that it signed are not loaded: {broken} holds no public key in PEM" in caplog.text
+    )
     assert "gone.pem cannot be read: No such file" in caplog.text
 
 
 def test_without_a_readable_key_all_reasons_are_reported(load, keys, tmp_path):
     options = SealedOptions(
-        verify_key_files=(str(tmp_path / "gone.pem"), keys.at("encryption.key")), directory=tmp_path / "opened"
+        verify_key_files=(str(tmp_path / "gone.pem"), keys.at("encryption.key")),
+        directory=tmp_path / "opened",
     )
     with pytest.raises(
-        InvalidArgument, match=r"gone\.pem cannot be read: No such file.*; .*holds no public key in PEM"
+        InvalidArgument,
+        match=r"gone\.pem cannot be read: No such file.*; .*holds no public key in PEM",
     ):
         load(options=options)
 
@@ -173,7 +189,9 @@ def test_a_full_disk_is_reported(load, monkeypatch, tmp_path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(agent_module, "unseal", full)
-    text = f"model 'm' cannot be unsealed: No space left on device: {tmp_path / 'opened'} has no space"
+    text = (
+        f"model 'm' cannot be unsealed: No space left on device: {tmp_path / 'opened'} has no space"
+    )
     with pytest.raises(InvalidArgument, match=re.escape(text)):
         load()
 
@@ -183,5 +201,7 @@ def test_another_disk_error_names_the_file(load, monkeypatch, tmp_path):
         raise OSError(errno.EIO, os.strerror(errno.EIO), "1/model.onnx")
 
     monkeypatch.setattr(agent_module, "unseal", broken)
-    with pytest.raises(InvalidArgument, match=r"cannot be unsealed: Input/output error \(1/model.onnx\)$"):
+    with pytest.raises(
+        InvalidArgument, match=r"cannot be unsealed: Input/output error \(1/model.onnx\)$"
+    ):
         load()

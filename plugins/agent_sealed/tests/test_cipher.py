@@ -52,7 +52,13 @@ def test_no_byte_can_be_changed(data):
 def test_pieces_cannot_be_removed_or_swapped(size):
     stored, step = encrypt(bytes(size)), PIECE + 16
     head, pieces = stored[:HEAD], [stored[at : at + step] for at in range(HEAD, len(stored), step)]
-    for other in (pieces[:-1], pieces[1:], [pieces[1], pieces[0], *pieces[2:]], [*pieces, pieces[-1]], []):
+    for other in (
+        pieces[:-1],
+        pieces[1:],
+        [pieces[1], pieces[0], *pieces[2:]],
+        [*pieces, pieces[-1]],
+        [],
+    ):
         with pytest.raises(InvalidArgument):
             decrypt(head + b"".join(other))
 

@@ -45,13 +45,22 @@ def test_no_key_is_created_next_to_one_of_another_set(made, capsys):
     assert not (made / "signing.pem").exists()
 
 
-@pytest.mark.parametrize(("more", "what"), [(["--encryption-key"], "encrypted and signed"), ([], "signed")])
+@pytest.mark.parametrize(
+    ("more", "what"), [(["--encryption-key"], "encrypted and signed"), ([], "signed")]
+)
 def test_the_command_seals_a_model_and_prints_how(made, source, tmp_path, capsys, more, what):
-    keys = ["--signing-key", str(made / "signing.pem"), *more, *([str(made / "encryption.key")] if more else [])]
+    keys = [
+        "--signing-key",
+        str(made / "signing.pem"),
+        *more,
+        *([str(made / "encryption.key")] if more else []),
+    ]
     assert main(["seal", "model", str(source), str(tmp_path / "m"), *keys]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'm'}: 4 files, {what}\n"
 
 
 def test_an_error_is_one_line(source, tmp_path, capsys):
-    assert main(["seal", "model", str(source), str(tmp_path / "m"), "--signing-key", "/no/key"]) != 0
+    assert (
+        main(["seal", "model", str(source), str(tmp_path / "m"), "--signing-key", "/no/key"]) != 0
+    )
     assert capsys.readouterr().err.count("\n") == 1

@@ -4,7 +4,12 @@ import base64
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 from tritonpy import InvalidArgument
 from tritonpy_agent_sealed.keys import (
@@ -25,7 +30,9 @@ def test_a_key_pair_signs_and_verifies(keys):
 
 def test_a_key_may_come_from_the_environment(keys, monkeypatch):
     monkeypatch.setenv("SOME_KEY", (keys.folder / "encryption.key").read_text())
-    assert encryption_key(environment_location("SOME_KEY")) == encryption_key(keys.at("encryption.key"))
+    assert encryption_key(environment_location("SOME_KEY")) == encryption_key(
+        keys.at("encryption.key")
+    )
 
 
 def test_a_variable_that_is_not_set_is_named():
@@ -54,8 +61,12 @@ def test_a_key_of_wrong_length_is_rejected_without_its_content(tmp_path):
 
 def test_keys_of_another_kind_are_rejected(tmp_path):
     key = ec.generate_private_key(ec.SECP256R1())
-    (tmp_path / "private").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    (tmp_path / "public").write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    (tmp_path / "private").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+    (tmp_path / "public").write_bytes(
+        key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    )
     for read, name in ((signing_key, "private"), (verify_key, "public")):
         with pytest.raises(InvalidArgument, match="holds a key that is not of Ed25519"):
             read(str(tmp_path / name))

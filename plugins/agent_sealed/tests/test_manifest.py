@@ -4,7 +4,14 @@ import pytest
 
 from tritonpy import InvalidArgument
 from tritonpy_agent_sealed.keys import signing_key, verify_key
-from tritonpy_agent_sealed.manifest import MANIFEST, SIGNATURE, Manifest, SealedFile, read_manifest, write_manifest
+from tritonpy_agent_sealed.manifest import (
+    MANIFEST,
+    SIGNATURE,
+    Manifest,
+    SealedFile,
+    read_manifest,
+    write_manifest,
+)
 
 MANY = Manifest("m", (SealedFile("1/model.onnx", "00"), SealedFile("config.pbtxt", "11")), "abcd")
 
@@ -15,7 +22,9 @@ def test_a_signed_manifest_is_read(keys, tmp_path):
 
 
 def test_a_folder_without_a_manifest_is_not_sealed(keys, tmp_path):
-    with pytest.raises(InvalidArgument, match=r"^it is not sealed: sealed\.json: No such file or directory$"):
+    with pytest.raises(
+        InvalidArgument, match=r"^it is not sealed: sealed\.json: No such file or directory$"
+    ):
         read_manifest(tmp_path, "m", [verify_key(keys.at("verify.pem"))])
 
 
@@ -34,7 +43,11 @@ def test_without_trusted_keys_no_manifest_is_read(keys, tmp_path):
 
 
 def test_an_unknown_manifest_format_is_rejected(keys, tmp_path, monkeypatch):
-    monkeypatch.setattr("msgspec.json.encode", lambda _manifest: b'{"model": "m", "files": [], "more": 1}')
+    monkeypatch.setattr(
+        "msgspec.json.encode", lambda _manifest: b'{"model": "m", "files": [], "more": 1}'
+    )
     write_manifest(tmp_path, MANY, signing_key(keys.at("signing.pem")))
-    with pytest.raises(InvalidArgument, match=r"^sealed\.json is of another version of this agent: .*more"):
+    with pytest.raises(
+        InvalidArgument, match=r"^sealed\.json is of another version of this agent: .*more"
+    ):
         read_manifest(tmp_path, "m", [verify_key(keys.at("verify.pem"))])

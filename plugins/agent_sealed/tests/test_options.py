@@ -6,7 +6,9 @@ from tritonpy_agent_sealed.options import SealedOptions
 
 
 def test_a_trusted_key_is_required():
-    with pytest.raises(ValueError, match="'verify_key_files' or 'verify_key_variables' must name a key"):
+    with pytest.raises(
+        ValueError, match="'verify_key_files' or 'verify_key_variables' must name a key"
+    ):
         SealedOptions(decryption_key_files=("k",))
 
 

@@ -53,7 +53,9 @@ def test_links_are_followed_and_empty_versions_are_kept(key, keys, source, tmp_p
     manifest = read_manifest(tmp_path / "m", "m", [verify_key(keys.at("verify.pem"))])
     (tmp_path / "opened").mkdir()
     unseal(tmp_path / "m", tmp_path / "opened", manifest, [keys.at("encryption.key")])
-    assert (tmp_path / "opened/1/model.onnx").read_bytes() == (tmp_path / "outside/model.onnx").read_bytes()
+    assert (tmp_path / "opened/1/model.onnx").read_bytes() == (
+        tmp_path / "outside/model.onnx"
+    ).read_bytes()
     assert (tmp_path / "opened/2").is_dir()
 
 

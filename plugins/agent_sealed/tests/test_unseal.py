@@ -24,7 +24,9 @@ def test_a_missing_file_is_named(keys, sealed, target):
 def test_an_extra_file_is_named_before_any_output(keys, sealed, target):
     manifest = read_manifest(sealed, "m", [verify_key(keys.at("verify.pem"))])
     (sealed / "1" / "sitecustomize.py").write_text("")
-    with pytest.raises(InvalidArgument, match=r"^the file 1/sitecustomize\.py is not in the manifest$"):
+    with pytest.raises(
+        InvalidArgument, match=r"^the file 1/sitecustomize\.py is not in the manifest$"
+    ):
         unseal(sealed, target, manifest, [keys.at("encryption.key")])
     assert list(target.iterdir()) == []
 
@@ -33,5 +35,7 @@ def test_an_extra_file_is_named_before_any_output(keys, sealed, target):
 def test_a_changed_file_is_named(keys, sealed, target):
     manifest = read_manifest(sealed, "m", [verify_key(keys.at("verify.pem"))])
     (sealed / "labels.txt").write_bytes(b"no\nyes\n")
-    with pytest.raises(InvalidArgument, match=r"^the file labels\.txt was changed since it was sealed$"):
+    with pytest.raises(
+        InvalidArgument, match=r"^the file labels\.txt was changed since it was sealed$"
+    ):
         unseal(sealed, target, manifest, [])

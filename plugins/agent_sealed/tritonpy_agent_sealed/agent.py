@@ -50,7 +50,9 @@ class SealedAgent(RepoAgent):
         except TritonError as error:
             raise InvalidArgument(f"model '{model.name}' is not loaded: {error}") from error
         except OSError as error:
-            raise InvalidArgument(f"model '{model.name}' cannot be unsealed: {self._describe(error)}") from error
+            raise InvalidArgument(
+                f"model '{model.name}' cannot be unsealed: {self._describe(error)}"
+            ) from error
         return self._folder.path
 
     def _describe(self, error: OSError) -> str:
@@ -58,4 +60,7 @@ class SealedAgent(RepoAgent):
         if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
             return f"{what} ({error.filename})" if error.filename else what
         folder = self.options.directory or Path(tempfile.gettempdir())
-        return f"{what}: {folder} has no space for the decrypted model; free space or configure another directory"
+        return (
+            f"{what}: {folder} has no space for the decrypted model; free space or configure "
+            "another directory"
+        )

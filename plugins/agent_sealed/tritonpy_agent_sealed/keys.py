@@ -51,7 +51,9 @@ def signing_key(location: str) -> Ed25519PrivateKey:
     try:
         key = load_pem_private_key(_read(location), None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise InvalidArgument(f"{location} holds no private key without a pass phrase, in PEM") from None
+        raise InvalidArgument(
+            f"{location} holds no private key without a pass phrase, in PEM"
+        ) from None
     if not isinstance(key, Ed25519PrivateKey):
         raise InvalidArgument(f"{location} holds a key that is not of Ed25519")
     return key
@@ -93,7 +95,9 @@ def encryption_key(location: str) -> bytes:
     except ValueError:
         raise InvalidArgument(f"{location} holds no key in base64") from None
     if len(key) != KEY_BYTES:
-        raise InvalidArgument(f"{location} holds a key of {len(key)} bytes, it must have {KEY_BYTES}")
+        raise InvalidArgument(
+            f"{location} holds a key of {len(key)} bytes, it must have {KEY_BYTES}"
+        )
     return key
 
 
@@ -109,7 +113,8 @@ def decryption_key(identity: str, known: Sequence[str]) -> bytes:
         if key_id(key) == identity:
             return key
     raise InvalidArgument(
-        f"it is encrypted with the key {identity}, which is none of the server's {len(known)} decryption keys"
+        f"it is encrypted with the key {identity}, which is none of the server's {len(known)} "
+        "decryption keys"
     )
 
 
@@ -117,7 +122,9 @@ def _read(location: str) -> bytes:
     if location.startswith(_ENVIRONMENT):
         name = location.removeprefix(_ENVIRONMENT)
         if name not in os.environ:
-            raise InvalidArgument(f"the environment variable {name} is not set, it should hold a key")
+            raise InvalidArgument(
+                f"the environment variable {name} is not set, it should hold a key"
+            )
         return os.environ[name].encode()
     try:
         return Path(location).read_bytes()

@@ -58,7 +58,9 @@ def read_manifest(folder: Path, model: str, trusted: Sequence[Ed25519PublicKey])
     try:
         text, signature = (folder / MANIFEST).read_bytes(), (folder / SIGNATURE).read_bytes()
     except OSError as error:
-        raise InvalidArgument(f"it is not sealed: {Path(error.filename).name}: {error.strerror}") from error
+        raise InvalidArgument(
+            f"it is not sealed: {Path(error.filename).name}: {error.strerror}"
+        ) from error
     if not any(_signed(key, signature, text) for key in trusted):
         raise InvalidArgument(f"{SIGNATURE} is not a signature of {MANIFEST} by a trusted key")
     try:

@@ -19,20 +19,33 @@ class SealedOptions(Options, frozen=True):
     """
 
     verify_key_files: Annotated[
-        tuple[str, ...], Meta(description="PEM files of the public keys that models may be signed with.")
+        tuple[str, ...],
+        Meta(description="PEM files of the public keys that models may be signed with."),
     ] = ()
-    verify_key_variables: Annotated[tuple[str, ...], Meta(description="Environment variables with such keys.")] = ()
-    decryption_key_files: Annotated[tuple[str, ...], Meta(description="Files of decryption keys.")] = ()
-    decryption_key_variables: Annotated[tuple[str, ...], Meta(description="Environment variables with such keys.")] = ()
+    verify_key_variables: Annotated[
+        tuple[str, ...], Meta(description="Environment variables with such keys.")
+    ] = ()
+    decryption_key_files: Annotated[
+        tuple[str, ...], Meta(description="Files of decryption keys.")
+    ] = ()
+    decryption_key_variables: Annotated[
+        tuple[str, ...], Meta(description="Environment variables with such keys.")
+    ] = ()
     directory: Annotated[
         Path | None,
-        Meta(description="Folder for decrypted models while they are loaded, preferably in memory; default: TMPDIR."),
+        Meta(
+            description=(
+                "Folder for decrypted models while they are loaded, preferably in memory; "
+                "default: TMPDIR."
+            )
+        ),
     ] = None
 
     def __post_init__(self) -> None:
         if not self.verify_keys:
             raise ValueError(
-                "'verify_key_files' or 'verify_key_variables' must name a key, otherwise no model is trusted"
+                "'verify_key_files' or 'verify_key_variables' must name a key, "
+                "otherwise no model is trusted"
             )
 
     @property

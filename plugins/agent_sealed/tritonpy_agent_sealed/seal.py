@@ -15,7 +15,15 @@ from google.protobuf import text_format
 from tritonpy import InvalidArgument
 from tritonpy_agent_sealed.cipher import encrypt_pieces, read_pieces
 from tritonpy_agent_sealed.keys import key_id
-from tritonpy_agent_sealed.manifest import CONFIG, MANIFEST, SIGNATURE, Manifest, SealedFile, is_config, write_manifest
+from tritonpy_agent_sealed.manifest import (
+    CONFIG,
+    MANIFEST,
+    SIGNATURE,
+    Manifest,
+    SealedFile,
+    is_config,
+    write_manifest,
+)
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 NAME = "sealed"
@@ -33,7 +41,9 @@ def seal(source: Path, target: Path, signing: Ed25519PrivateKey, encryption: byt
     other agents, or is sealed. On an error, including `OSError`, `target` is not created.
     """
     if not (source / CONFIG).is_file():
-        raise InvalidArgument(f"{source} has no {CONFIG}, which must name the agent of a sealed model")
+        raise InvalidArgument(
+            f"{source} has no {CONFIG}, which must name the agent of a sealed model"
+        )
     if target.exists():
         raise InvalidArgument(f"{target} exists already")
     contents = sorted(_contents(source))
@@ -64,7 +74,9 @@ def _raise(error: OSError) -> NoReturn:
     raise error
 
 
-def _write_files(source: Path, target: Path, contents: list[Path], encryption: bytes | None) -> Manifest:
+def _write_files(
+    source: Path, target: Path, contents: list[Path], encryption: bytes | None
+) -> Manifest:
     files, folders = [], []
     for path in contents:
         name = path.relative_to(source).as_posix()
@@ -93,7 +105,8 @@ def _config(path: Path) -> Iterator[bytes]:
     agents = [agent.name for agent in config.model_repository_agents.agents]
     if agents and NAME not in agents:
         raise InvalidArgument(
-            f"{path} names the repository agents {', '.join(agents)}, but not '{NAME}': put it before those that read the decrypted files"
+            f"{path} names the repository agents {', '.join(agents)}, but not '{NAME}': "
+            "put it before those that read the decrypted files"
         )
     yield content
     if not agents:

@@ -1,4 +1,4 @@
-"""Unsealing: checks every file against the signed manifest and decrypts it into a private folder."""
+"""Unsealing: check every file against the signed manifest, decrypt it into a private folder."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def _unseal_file(source: Path, target: Path, file: SealedFile, key: bytes | None
     try:
         with (source / file.path).open("rb") as stored, opened.open("xb") as copy:
             reader = _HashingReader(stored, digest)
-            copy.writelines(read_pieces(reader) if key is None else decrypt_pieces(reader, key, file.path))
+            copy.writelines(
+                read_pieces(reader) if key is None else decrypt_pieces(reader, key, file.path)
+            )
     except FileNotFoundError as error:
         raise InvalidArgument(f"the file {file.path} is missing") from error
     if digest.hexdigest() != file.sha256:
@@ -48,7 +50,7 @@ def _unseal_file(source: Path, target: Path, file: SealedFile, key: bytes | None
 
 
 class _HashingReader:
-    """A file that updates a digest while it is read, so that the checked bytes are the used bytes."""
+    """A file that updates a digest while it is read: the checked bytes are the used ones."""
 
     def __init__(self, file: BinaryIO, digest: hashlib._Hash) -> None:
         self._file = file

@@ -55,7 +55,9 @@ def keys(file):
 
 
 def principal_name(authenticator, **headers):
-    principal = authenticator.authenticate({name.replace("_", "-"): value for name, value in headers.items()})
+    principal = authenticator.authenticate(
+        {name.replace("_", "-"): value for name, value in headers.items()}
+    )
     return None if principal is None else principal.name
 
 
@@ -110,7 +112,9 @@ def test_rights_are_those_of_the_entry(keys):
 @pytest.mark.parametrize("key", [ANNA, BERT, new_key()], ids=["known", "unknown", "another"])
 def test_every_key_costs_one_comparison_in_constant_time(keys, monkeypatch, key):
     compared, compare = [], hmac.compare_digest
-    monkeypatch.setattr(hmac, "compare_digest", lambda *pair: compared.append(pair) or compare(*pair))
+    monkeypatch.setattr(
+        hmac, "compare_digest", lambda *pair: compared.append(pair) or compare(*pair)
+    )
     keys.authenticate({"x-api-key": key.text})
     assert len(compared) == 1
 
@@ -137,7 +141,9 @@ def test_an_empty_file_removes_every_key(file, keys):
     wait_until(lambda: principal_name(keys, x_api_key=ANNA.text) is None)
 
 
-@pytest.mark.parametrize("spoil", [lambda path: path.write_text("[keys"), Path.unlink], ids=["broken", "removed"])
+@pytest.mark.parametrize(
+    "spoil", [lambda path: path.write_text("[keys"), Path.unlink], ids=["broken", "removed"]
+)
 def test_an_unreadable_file_changes_nothing_and_is_logged(file, keys, spoil, caplog):
     spoil(file)
     wait_until(lambda: "read failed, the previous value stays in use" in caplog.text)

@@ -59,5 +59,7 @@ def test_invalid_arguments_are_rejected(arguments, capsys):
 def test_a_time_without_a_zone_is_rejected_with_an_example():
     with pytest.raises(StartupError, match="such as 2030-01-01T00:00:00Z"):
         TestContract().plugin_class().run(
-            TestContract().parser().parse_args(["new", "--name", "x", "--expires", "2030-01-01T00:00:00"])
+            TestContract()
+            .parser()
+            .parse_args(["new", "--name", "x", "--expires", "2030-01-01T00:00:00"])
         )

@@ -19,7 +19,9 @@ def table(more="", identity=KEY.id, name="ci", digest=KEY.hash):
 
 
 def test_a_key_and_its_rights():
-    known = parse_key_file(table('infer = ["digits*"]\nread = ["*"]\nexpires = 2030-01-01T00:00:00Z'))[KEY.id]
+    known = parse_key_file(
+        table('infer = ["digits*"]\nread = ["*"]\nexpires = 2030-01-01T00:00:00Z')
+    )[KEY.id]
     assert (known.hash, known.principal.name) == (KEY.hash, f"ci ({KEY.id})")
     assert known.principal.rights.allow(Verb.INFER, "digits2")
     assert not known.principal.rights.allow(Verb.MANAGE, "digits2")
@@ -75,6 +77,10 @@ def test_a_formatted_entry_can_be_parsed(name, globs, expires):
     entry = KeyEntry(name, KEY.hash, infer=tuple(globs), admin=("*",), expires=expires)
     known = parse_key_file(format_entry(KEY.id, entry))[KEY.id]
     assert known.principal.name == f"{name} ({KEY.id})"
-    assert all(known.principal.rights.allow(Verb.INFER, glob) for glob in globs if not set("[/") & set(glob))
+    assert all(
+        known.principal.rights.allow(Verb.INFER, glob)
+        for glob in globs
+        if not set("[/") & set(glob)
+    )
     assert known.principal.rights.allow(Verb.ADMIN, "m")
     assert known.expires_s == (math.inf if expires is None else expires.timestamp())

@@ -11,7 +11,15 @@ from typing import Annotated
 from msgspec import Meta
 
 from tritonpy import Options, StartupError
-from tritonpy.auth import Authenticator, ChangedFile, Principal, RefreshedValue, Rights, Verb, bearer_token
+from tritonpy.auth import (
+    Authenticator,
+    ChangedFile,
+    Principal,
+    RefreshedValue,
+    Rights,
+    Verb,
+    bearer_token,
+)
 from tritonpy_auth_api_keys.key import key_id, matches_hash
 from tritonpy_auth_api_keys.key_file import KnownKey, parse_key_file
 
@@ -23,8 +31,12 @@ _UNKNOWN_KEY = KnownKey("sha256:" + "0" * 64, Principal("unknown"))
 class ApiKeyOptions(Options, frozen=True):
     """Options under `auth: api_keys:` of server.yaml."""
 
-    file: Annotated[Path | None, Meta(description="TOML file of keys; create entries with tritonpy api-key new")] = None
-    interval_s: Annotated[float, Meta(gt=0, description="Seconds between two checks for changes of the file")] = 1.0
+    file: Annotated[
+        Path | None, Meta(description="TOML file of keys; create entries with tritonpy api-key new")
+    ] = None
+    interval_s: Annotated[
+        float, Meta(gt=0, description="Seconds between two checks for changes of the file")
+    ] = 1.0
 
     def __post_init__(self) -> None:
         """Raise `ValueError` without a file."""
@@ -53,7 +65,9 @@ class ApiKeys(Authenticator):
                 "Create it with: tritonpy api-key new --name NAME --infer '*'"
             ) from error
         what = f"the API keys in '{options.file}'"
-        self._keys = RefreshedValue(keys, changed, what, options.interval_s, logging.getLogger("tritonpy.auth"))
+        self._keys = RefreshedValue(
+            keys, changed, what, options.interval_s, logging.getLogger("tritonpy.auth")
+        )
 
     def authenticate(self, headers: Mapping[str, str]) -> Principal | None:
         """Return the principal of the key. None for a missing, unknown or expired key."""

@@ -60,11 +60,17 @@ def parse_key_file(text: str) -> Mapping[str, KnownKey]:
 
 def _known(identity: str, entry: KeyEntry) -> KnownKey:
     if not _ID.fullmatch(identity):
-        raise ValueError(f"'{identity}' is not a key id, which has 12 hexadecimal digits in lower case")
+        raise ValueError(
+            f"'{identity}' is not a key id, which has 12 hexadecimal digits in lower case"
+        )
     if entry.expires is not None and entry.expires.tzinfo is None:
-        raise ValueError(f"keys.{identity}: 'expires' needs a time zone, such as 2030-01-01T00:00:00Z")
+        raise ValueError(
+            f"keys.{identity}: 'expires' needs a time zone, such as 2030-01-01T00:00:00Z"
+        )
     principal = Principal(f"{entry.name} ({identity})", entry.rights(), entry.name)
-    return KnownKey(entry.hash, principal, math.inf if entry.expires is None else entry.expires.timestamp())
+    return KnownKey(
+        entry.hash, principal, math.inf if entry.expires is None else entry.expires.timestamp()
+    )
 
 
 def format_entry(identity: str, entry: KeyEntry) -> str:

@@ -25,10 +25,16 @@ def private_key(kind: str, number: int = 0) -> Any:
 def _made(kind: str, number: int) -> Any:
     if kind == "RSA":
         return rsa.generate_private_key(65537, 2048)
-    return ec.generate_private_key(ec.SECP256R1()) if kind == "EC" else ed25519.Ed25519PrivateKey.generate()
+    return (
+        ec.generate_private_key(ec.SECP256R1())
+        if kind == "EC"
+        else ed25519.Ed25519PrivateKey.generate()
+    )
 
 
-def public_jwk(kind: str, kid: str | None = None, number: int = 0, **members: Any) -> dict[str, Any]:
+def public_jwk(
+    kind: str, kid: str | None = None, number: int = 0, **members: Any
+) -> dict[str, Any]:
     algorithm = {
         "RSA": jwt.algorithms.RSAAlgorithm,
         "EC": jwt.algorithms.ECAlgorithm,
@@ -49,11 +55,18 @@ def key_set(*keys: dict[str, Any]) -> str:
 
 def claims(**changed: Any) -> dict[str, Any]:
     """Return the claims of a valid token. None omits a claim."""
-    payload = {"sub": "anna", "exp": time.time() + 3600, "tritonpy": {"infer": ["digits*"]}, **changed}
+    payload = {
+        "sub": "anna",
+        "exp": time.time() + 3600,
+        "tritonpy": {"infer": ["digits*"]},
+        **changed,
+    }
     return {name: value for name, value in payload.items() if value is not None}
 
 
-def token(payload: dict[str, Any] | None = None, key: Any = None, algorithm: str = "RS256", **headers: Any) -> str:
+def token(
+    payload: dict[str, Any] | None = None, key: Any = None, algorithm: str = "RS256", **headers: Any
+) -> str:
     return jwt.encode(payload or claims(), key or private_key("RSA"), algorithm, headers or None)
 
 

@@ -58,7 +58,9 @@ def start(provider):
     started = []
 
     def go(**more):
-        chosen = options(jwks_file=None, jwks_url=provider.url, **{"pause_s": 0.01, "refresh_s": 3600, **more})
+        chosen = options(
+            jwks_file=None, jwks_url=provider.url, **{"pause_s": 0.01, "refresh_s": 3600, **more}
+        )
         authenticator = JwtAuthenticator(chosen)
         authenticator.start()
         started.append(authenticator)
@@ -80,7 +82,9 @@ def test_rights_come_from_the_claim():
 
 def test_a_valid_token_is_verified_once_until_it_expires(monkeypatch):
     verified, verify = [], Verifier.claims
-    monkeypatch.setattr(Verifier, "claims", lambda self, text: verified.append(text) or verify(self, text))
+    monkeypatch.setattr(
+        Verifier, "claims", lambda self, text: verified.append(text) or verify(self, text)
+    )
     now = time.time()
     own = JwtAuthenticator(options(jwks_file=SHARED), lambda: now)
     good = token(claims(exp=int(now) + 100))

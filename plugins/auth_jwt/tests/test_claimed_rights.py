@@ -12,14 +12,22 @@ from tritonpy_auth_jwt.claimed_rights import claimed_rights
         {"infer": ["digits*", "other"], "read": "*"},
         "infer:digits* infer:other read:*",
         ["infer:digits*", "infer:other", "read:*", "openid", 7],
-        {"infer": ["digits*", "other", 7, None, ""], "read": ["*"], "fly": ["*"], "manage": {}, "admin": None},
+        {
+            "infer": ["digits*", "other", 7, None, ""],
+            "read": ["*"],
+            "fly": ["*"],
+            "manage": {},
+            "admin": None,
+        },
         "openid profile infer:digits* infer:other read:* admin: manage fly:*",
     ],
 )
 def test_both_forms_are_equivalent(claim):
     rights = claimed_rights(claim)
     request_count = {
-        (verb, model): rights.allow(verb, model) for verb in Verb for model in ("digits2", "other", "third", "")
+        (verb, model): rights.allow(verb, model)
+        for verb in Verb
+        for model in ("digits2", "other", "third", "")
     }
     granted = {key for key, allowed in request_count.items() if allowed}
     assert granted == {(Verb.INFER, "digits2"), (Verb.INFER, "other")} | {
@@ -28,7 +36,20 @@ def test_both_forms_are_equivalent(claim):
 
 
 @pytest.mark.parametrize(
-    "claim", [None, "", [], {}, 7, True, "admin", "ADMIN:*", {"infer": {"*": "*"}}, [["infer:*"]], {"infer": True}]
+    "claim",
+    [
+        None,
+        "",
+        [],
+        {},
+        7,
+        True,
+        "admin",
+        "ADMIN:*",
+        {"infer": {"*": "*"}},
+        [["infer:*"]],
+        {"infer": True},
+    ],
 )
 def test_another_form_grants_nothing(claim):
     assert not any(claimed_rights(claim).allow(verb, model) for verb in Verb for model in ("", "m"))

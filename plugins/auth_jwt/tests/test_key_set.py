@@ -10,7 +10,9 @@ ALL = ("HS256", "RS256", "PS256", "ES256", "EdDSA")
 
 
 def test_a_key_is_found_by_its_algorithm_and_name():
-    text = key_set(public_jwk("RSA", "r"), public_jwk("EC", "e"), public_jwk("OKP", "o"), secret_jwk(kid="s"))
+    text = key_set(
+        public_jwk("RSA", "r"), public_jwk("EC", "e"), public_jwk("OKP", "o"), secret_jwk(kid="s")
+    )
     keys = parse_key_set(text, ALL)
     found = {algorithm: [key.key_id for key in keys.find(algorithm, None)] for algorithm in ALL}
     assert found == {"HS256": ["s"], "RS256": ["r"], "PS256": ["r"], "ES256": ["e"], "EdDSA": ["o"]}
@@ -20,7 +22,9 @@ def test_a_key_is_found_by_its_algorithm_and_name():
 
 def test_a_key_is_only_used_for_its_declared_purpose():
     text = key_set(
-        public_jwk("RSA", "a", alg="PS256"), public_jwk("RSA", "b", use="enc"), public_jwk("RSA", "c", use="sig")
+        public_jwk("RSA", "a", alg="PS256"),
+        public_jwk("RSA", "b", use="enc"),
+        public_jwk("RSA", "c", use="sig"),
     )
     keys = parse_key_set(text, ("RS256", "PS256"))
     assert [key.key_id for key in keys.find("RS256", None)] == ["c"]
@@ -28,7 +32,13 @@ def test_a_key_is_only_used_for_its_declared_purpose():
 
 
 def test_keys_that_do_not_fit_are_ignored():
-    text = key_set(public_jwk("RSA"), {"kty": "new"}, {"kty": "RSA", "n": "x"}, {}, public_jwk("EC", crv="P-384"))
+    text = key_set(
+        public_jwk("RSA"),
+        {"kty": "new"},
+        {"kty": "RSA", "n": "x"},
+        {},
+        public_jwk("EC", crv="P-384"),
+    )
     assert len(parse_key_set(text, ("RS256", "ES256")).find("RS256", None)) == 1
 
 

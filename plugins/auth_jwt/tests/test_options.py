@@ -17,7 +17,10 @@ from tritonpy_auth_jwt.options import JwtOptions
         ({"algorithms": ["RS256"], "jwks_file": "f", "jwks_url": "https://h"}, "give either"),
         ({"algorithms": ["RS256"], "jwks_url": "http://h/set"}, "must begin with https"),
         ({"algorithms": ["RS256"], "jwks_url": "file:///etc/set"}, "must begin with https"),
-        ({"algorithms": ["RS256"], "jwks_url": "http://localhost.evil/set"}, "must begin with https"),
+        (
+            {"algorithms": ["RS256"], "jwks_url": "http://localhost.evil/set"},
+            "must begin with https",
+        ),
         ({"algorithms": ["RS256", "HS256"], "jwks_url": "https://h/set"}, "shared secret"),
     ],
 )
@@ -27,6 +30,11 @@ def test_unsafe_options_are_rejected(raw, text):
     assert text in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["https://login.example/jwks", "http://127.0.0.1:8/jwks", "http://[::1]/jwks"])
+@pytest.mark.parametrize(
+    "url", ["https://login.example/jwks", "http://127.0.0.1:8/jwks", "http://[::1]/jwks"]
+)
 def test_urls_are_https_or_local(url):
-    assert decode_options(JwtOptions, {"algorithms": ["ES256"], "jwks-url": url}, "auth.jwt").jwks_url == url
+    assert (
+        decode_options(JwtOptions, {"algorithms": ["ES256"], "jwks-url": url}, "auth.jwt").jwks_url
+        == url
+    )

@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 
 from tritonpy_auth_jwt.verifier import UnknownKey
 
-from .signing import SECRET, claims, encoded, forged, key_set, private_key, public_jwk, secret_jwk, token, verifier
+from .signing import (
+    SECRET,
+    claims,
+    encoded,
+    forged,
+    key_set,
+    private_key,
+    public_jwk,
+    secret_jwk,
+    token,
+    verifier,
+)
 
 RSA_SET = key_set(public_jwk("RSA", "r"))
 RSA = verifier(RSA_SET)
@@ -27,7 +38,10 @@ def test_a_valid_token_of_each_algorithm(algorithm, key, jwk):
     own = secret_jwk(key, kid="k") if jwk is None else public_jwk(jwk, "k")
     signer = key if jwk is None else private_key(key)
     payload = claims()
-    assert verifier(key_set(own), algorithm).claims(token(payload, signer, algorithm, kid="k")) == payload
+    assert (
+        verifier(key_set(own), algorithm).claims(token(payload, signer, algorithm, kid="k"))
+        == payload
+    )
     assert verifier(key_set(own), algorithm).claims(token(payload, signer, algorithm)) == payload
 
 
@@ -99,12 +113,18 @@ def test_a_public_key_is_not_used_as_a_shared_secret(algorithms, form):
 
     head = f"{encoded({'alg': 'HS256', 'typ': 'JWT'})}.{encoded(claims())}"
     swapped = f"{head}.{encoded(hmac.digest(secret, head.encode(), hashlib.sha256))}"
-    assert verifier(key_set(public_jwk("RSA", "r"), secret_jwk()), *algorithms).claims(swapped) is None
+    assert (
+        verifier(key_set(public_jwk("RSA", "r"), secret_jwk()), *algorithms).claims(swapped) is None
+    )
 
 
 def test_a_key_in_the_token_is_ignored():
     own = public_jwk("RSA", "mine", number=1)
-    for header in ({"jwk": own}, {"jku": "http://127.0.0.1:9/set"}, {"x5u": "http://127.0.0.1:9/x"}):
+    for header in (
+        {"jwk": own},
+        {"jku": "http://127.0.0.1:9/set"},
+        {"x5u": "http://127.0.0.1:9/x"},
+    ):
         assert RSA.claims(token(key=private_key("RSA", 1), **header)) is None
 
 
@@ -133,7 +153,14 @@ def test_a_changed_token_is_invalid():
 
 
 @pytest.mark.parametrize(
-    "header", [{"crit": ["exp"]}, {"b64": False}, {"b64": False, "crit": ["b64"]}, {"kid": ["r"]}, {"kid": {}}]
+    "header",
+    [
+        {"crit": ["exp"]},
+        {"b64": False},
+        {"b64": False, "crit": ["b64"]},
+        {"kid": ["r"]},
+        {"kid": {}},
+    ],
 )
 def test_headers_that_would_change_the_meaning(header):
     good = token().split(".")
@@ -142,7 +169,19 @@ def test_headers_that_would_change_the_meaning(header):
 
 
 @pytest.mark.parametrize(
-    "text", ["", ".", "..", "a.b", "a.b.c.d", "a.b.c, Bearer d.e.f", "é.é.é", "a.b.c\n", "=.=.=", "." * 8000]
+    "text",
+    [
+        "",
+        ".",
+        "..",
+        "a.b",
+        "a.b.c.d",
+        "a.b.c, Bearer d.e.f",
+        "é.é.é",
+        "a.b.c\n",
+        "=.=.=",
+        "." * 8000,
+    ],
 )
 def test_malformed_tokens_are_rejected(text):
     assert RSA.claims(text) is None
@@ -150,14 +189,18 @@ def test_malformed_tokens_are_rejected(text):
 
 @given(st.binary(max_size=60), st.binary(max_size=60), st.binary(max_size=60))
 def test_random_parts_are_rejected_without_errors(header, payload, signature):
-    assert RSA.claims(".".join(map(encoded, (header or b"x", payload or b"x", signature or b"x")))) is None
+    assert (
+        RSA.claims(".".join(map(encoded, (header or b"x", payload or b"x", signature or b"x"))))
+        is None
+    )
 
 
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=5),
         lambda inner: (
-            st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["alg", "kid", "typ", "crit", "b64"]), inner)
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["alg", "kid", "typ", "crit", "b64"]), inner)
         ),
     )
 )

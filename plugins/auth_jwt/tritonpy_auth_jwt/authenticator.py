@@ -10,7 +10,15 @@ from hashlib import sha256
 from pathlib import Path
 
 from tritonpy import StartupError
-from tritonpy.auth import Authenticator, ChangedFile, Principal, RefreshedValue, Rights, Verb, bearer_token
+from tritonpy.auth import (
+    Authenticator,
+    ChangedFile,
+    Principal,
+    RefreshedValue,
+    Rights,
+    Verb,
+    bearer_token,
+)
 from tritonpy_auth_jwt.claimed_rights import claimed_rights
 from tritonpy_auth_jwt.download import download
 from tritonpy_auth_jwt.key_set import KeySet, parse_key_set
@@ -35,7 +43,9 @@ class JwtAuthenticator(Authenticator):
     def __init__(self, options: JwtOptions, clock: Callable[[], float] = time.time) -> None:
         super().__init__(options)
         self._clock = clock
-        self._verifier: RefreshedValue[Verifier] = _from_file(options) if options.jwks_file else _from_url(options)
+        self._verifier: RefreshedValue[Verifier] = (
+            _from_file(options) if options.jwks_file else _from_url(options)
+        )
         self._verified_principals: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
         self._verified_with: Verifier | None = None
 
@@ -86,19 +96,26 @@ class JwtAuthenticator(Authenticator):
 
 def _from_file(options: JwtOptions) -> RefreshedValue[Verifier]:
     changed = ChangedFile(
-        Path(str(options.jwks_file)), lambda text: Verifier(parse_key_set(text, options.algorithms), options)
+        Path(str(options.jwks_file)),
+        lambda text: Verifier(parse_key_set(text, options.algorithms), options),
     )
     try:
         verifier = changed.first()
     except (OSError, ValueError) as error:
-        raise StartupError(f"auth.jwt: cannot read the key set in '{options.jwks_file}': {error}") from error
-    return RefreshedValue(verifier, changed, f"the key set in '{options.jwks_file}'", _FILE_INTERVAL_S, _LOG)
+        raise StartupError(
+            f"auth.jwt: cannot read the key set in '{options.jwks_file}': {error}"
+        ) from error
+    return RefreshedValue(
+        verifier, changed, f"the key set in '{options.jwks_file}'", _FILE_INTERVAL_S, _LOG
+    )
 
 
 def _from_url(options: JwtOptions) -> RefreshedValue[Verifier]:
     empty = Verifier(KeySet({}), options)  # no key is known until the first fetch
     what = f"the key set at {options.jwks_url}"
-    return RefreshedValue(empty, _KeySetFetcher(options), what, options.refresh_s, _LOG, options.pause_s)
+    return RefreshedValue(
+        empty, _KeySetFetcher(options), what, options.refresh_s, _LOG, options.pause_s
+    )
 
 
 class _KeySetFetcher:

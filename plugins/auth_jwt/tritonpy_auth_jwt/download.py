@@ -16,7 +16,13 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Keys come only from the configured URL, so redirects are errors."""
 
     def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: Message,
+        newurl: str,
     ) -> None:
         """Follow no redirect. The response then counts as an error."""
 

@@ -29,7 +29,12 @@ class Verifier:
         self._leeway_s = options.leeway_s
         self._issuer = options.issuer or None
         self._audience = options.audience or None
-        required = ["exp", options.name_claim, *(["iss"] if self._issuer else ()), *(["aud"] if self._audience else ())]
+        required = [
+            "exp",
+            options.name_claim,
+            *(["iss"] if self._issuer else ()),
+            *(["aud"] if self._audience else ()),
+        ]
         self._options: Any = {"require": required, "verify_sub": options.name_claim == "sub"}
 
     def claims(self, token: str) -> dict[str, Any] | None:
@@ -41,12 +46,24 @@ class Verifier:
         except jwt.PyJWTError:
             return None
         algorithm, identity = header.get("alg"), header.get("kid")
-        if not isinstance(algorithm, str) or algorithm not in self._algorithms or "crit" in header or "b64" in header:
+        if (
+            not isinstance(algorithm, str)
+            or algorithm not in self._algorithms
+            or "crit" in header
+            or "b64" in header
+        ):
             return None
         keys = self._keys.find(algorithm, identity)
         if not keys:
             raise UnknownKey
-        return next((claims for key in keys if (claims := self._verified(token, key, algorithm)) is not None), None)
+        return next(
+            (
+                claims
+                for key in keys
+                if (claims := self._verified(token, key, algorithm)) is not None
+            ),
+            None,
+        )
 
     def _verified(self, token: str, key: jwt.PyJWK, algorithm: str) -> dict[str, Any] | None:
         try:

@@ -32,11 +32,22 @@ class Models:
         self.folder = folder
         self.path = folder / "1" / "model.onnx"
 
-    def write(self, nodes: Sequence[Any], inputs: Tensors, outputs: Tensors, initializers: Sequence[Any] = ()) -> Path:
+    def write(
+        self,
+        nodes: Sequence[Any],
+        inputs: Tensors,
+        outputs: Tensors,
+        initializers: Sequence[Any] = (),
+    ) -> Path:
         def values(tensors: Tensors) -> list[Any]:
-            return [helper.make_tensor_value_info(name, TYPES[kind], shape) for name, (kind, shape) in tensors.items()]
+            return [
+                helper.make_tensor_value_info(name, TYPES[kind], shape)
+                for name, (kind, shape) in tensors.items()
+            ]
 
-        graph = helper.make_graph(nodes, "test", values(inputs), values(outputs), list(initializers))
+        graph = helper.make_graph(
+            nodes, "test", values(inputs), values(outputs), list(initializers)
+        )
         return self.save(graph)
 
     def save(self, graph: Any) -> Path:
@@ -47,7 +58,9 @@ class Models:
 
     def identity(self, datatype: str, shape: Sequence[Any] | None) -> Path:
         tensor = (datatype, shape)
-        return self.write([helper.make_node("Identity", ["IN"], ["OUT"])], {"IN": tensor}, {"OUT": tensor})
+        return self.write(
+            [helper.make_node("Identity", ["IN"], ["OUT"])], {"IN": tensor}, {"OUT": tensor}
+        )
 
     def add_sub(self) -> Path:
         tensor = ("INT32", ["batch", 16])
@@ -73,7 +86,9 @@ class Models:
         inputs = [helper.make_tensor_value_info("IN", TensorProto.FLOAT, [2])]
         outputs = [helper.make_tensor_sequence_value_info("OUT", TensorProto.FLOAT, [2])]
         return self.save(
-            helper.make_graph([helper.make_node("SequenceConstruct", ["IN"], ["OUT"])], "test", inputs, outputs)
+            helper.make_graph(
+                [helper.make_node("SequenceConstruct", ["IN"], ["OUT"])], "test", inputs, outputs
+            )
         )
 
 

@@ -53,7 +53,11 @@ class TestTexts(OnnxContract):
 
     def make_inputs(self, harness, random, rows):
         words = ["", "é", "digit", "\N{SNOWMAN}"]
-        return {"IN": np.array([[random.choice(words).encode() for _ in range(2)] for _ in range(rows)], object)}
+        return {
+            "IN": np.array(
+                [[random.choice(words).encode() for _ in range(2)] for _ in range(rows)], object
+            )
+        }
 
 
 class TestBfloat16(OnnxContract):
@@ -97,7 +101,10 @@ def test_a_model_without_configuration_is_served(models, load):
     models.add_sub()
     with load() as harness:
         config = harness.model.config
-        assert (config.max_batch_size, config.WhichOneof("scheduling_choice")) == (4, "dynamic_batching")
+        assert (config.max_batch_size, config.WhichOneof("scheduling_choice")) == (
+            4,
+            "dynamic_batching",
+        )
         assert [(item.name, DATATYPE_OF_NUMBER[item.data_type].name, list(item.dims)) for item in config.input] == [
             ("INPUT0", "INT32", [16]), ("INPUT1", "INT32", [16]),
         ]  # fmt: skip
@@ -139,9 +146,13 @@ def test_an_onnxruntime_error_fails_the_batch_with_tritons_text(models, load):
     models.add_sub()
     with load() as harness:
         [[answer]] = harness.execute(
-            harness.request({"INPUT0": np.ones((1, 3), np.int32), "INPUT1": np.ones((1, 3), np.int32)})
+            harness.request(
+                {"INPUT0": np.ones((1, 3), np.int32), "INPUT1": np.ones((1, 3), np.int32)}
+            )
         )
-    assert answer.error.message.startswith("onnx runtime error 2: Got invalid dimensions for input: INPUT")
+    assert answer.error.message.startswith(
+        "onnx runtime error 2: Got invalid dimensions for input: INPUT"
+    )
 
 
 def test_an_output_that_is_not_configured_is_not_computed(models, load):
@@ -199,7 +210,9 @@ def test_instances_on_a_device_run_concurrently_in_one_session(models, load):
         assert second.model.shared is harness.model.shared
         with ThreadPoolExecutor(1) as pool:
             together = [
-                pool.submit(harness.execute, harness.request({"INPUT0": array(n), "INPUT1": array(1)}))
+                pool.submit(
+                    harness.execute, harness.request({"INPUT0": array(n), "INPUT1": array(1)})
+                )
                 for n in range(50)
             ]
             for future, number in zip(together, range(50), strict=True):

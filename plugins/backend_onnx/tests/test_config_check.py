@@ -10,12 +10,18 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 
 BATCHED = Signature({"A": TensorInfo("FP32", (-1, 3))}, {"B": TensorInfo("FP32", (-1, 3))}, {})
 OPTIONAL = Signature(
-    {"A": TensorInfo("FP32", (3,))}, {"B": TensorInfo("FP32", (3,))}, {"BIAS": TensorInfo("FP32", (3,))}
+    {"A": TensorInfo("FP32", (3,))},
+    {"B": TensorInfo("FP32", (3,))},
+    {"BIAS": TensorInfo("FP32", (3,))},
 )
 SCALAR = Signature({"A": TensorInfo("FP32", ())}, {"B": TensorInfo("FP32", ())}, {})
 RAGGED = Signature({"A": TensorInfo("FP32", (-1,))}, {"B": TensorInfo("FP32", (-1, 3))}, {})
 MADE = Signature(
-    {"A": TensorInfo("FP32", (-1,)), "N": TensorInfo("INT32", (-1,)), "M": TensorInfo("INT32", (-1,))},
+    {
+        "A": TensorInfo("FP32", (-1,)),
+        "N": TensorInfo("INT32", (-1,)),
+        "M": TensorInfo("INT32", (-1,)),
+    },
     {"B": TensorInfo("FP32", (-1, 3))},
     {},
 )
@@ -57,14 +63,23 @@ def config(text):
         (BATCHED, f"max_batch_size: 8 {A} {B}"),
         (BATCHED, f"{tensor('input', 'A', dims='-1 3')} {tensor('output', 'B', dims='-1 3')}"),
         (BATCHED, f"{tensor('input', 'A', dims='2 3')} {tensor('output', 'B', dims='-1 3')}"),
-        (BATCHED, f"max_batch_size: 8 {tensor('input', 'A', dims='1 3', more='reshape { shape: 3 }')} {B}"),
+        (
+            BATCHED,
+            f"max_batch_size: 8 {tensor('input', 'A', dims='1 3', more='reshape { shape: 3 }')} {B}",
+        ),
         (OPTIONAL, f"{A} {tensor('input', 'BIAS', more='optional: true')} {B}"),
         (OPTIONAL, f"{A} {B}"),
         (SCALAR, f"{tensor('input', 'A', dims='1')} {tensor('output', 'B', dims='1 1')}"),
-        (RAGGED, f"max_batch_size: 8 {tensor('input', 'A', dims='-1', more='allow_ragged_batch: true')} {B}"),
+        (
+            RAGGED,
+            f"max_batch_size: 8 {tensor('input', 'A', dims='-1', more='allow_ragged_batch: true')} {B}",
+        ),
         (MADE, f"max_batch_size: 8 {RAGGED_A} {B} {COUNTS}"),
         (SEQUENCE, f"max_batch_size: 8 {A} {B} sequence_batching {{ {START} {ID} {STATE} }}"),
-        (BATCHED, f'max_batch_size: 8 {A} {tensor("output", "B", dims="7")} batch_output {{ target_name: "B" }}'),
+        (
+            BATCHED,
+            f'max_batch_size: 8 {A} {tensor("output", "B", dims="7")} batch_output {{ target_name: "B" }}',
+        ),
     ],
 )
 def test_a_matching_configuration_is_accepted(signature, text):

@@ -13,11 +13,15 @@ from tritonpy_backend_onnx.signature import Signature, TensorInfo
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 BATCHED = Signature(
-    {"A": TensorInfo("FP32", (-1, 3)), "B": TensorInfo("BYTES", (-1,))}, {"C": TensorInfo("BF16", (-1, -1, 2))}, {}
+    {"A": TensorInfo("FP32", (-1, 3)), "B": TensorInfo("BYTES", (-1,))},
+    {"C": TensorInfo("BF16", (-1, -1, 2))},
+    {},
 )
 FIXED = Signature({"A": TensorInfo("INT8", (2, -1))}, {"C": TensorInfo("BOOL", ())}, {})
 infos = st.builds(
-    TensorInfo, st.sampled_from(sorted(DATATYPES)), st.lists(st.sampled_from([-1, 1, 3]), max_size=4).map(tuple)
+    TensorInfo,
+    st.sampled_from(sorted(DATATYPES)),
+    st.lists(st.sampled_from([-1, 1, 3]), max_size=4).map(tuple),
 )
 tensors = st.dictionaries(st.text("abc", min_size=1), infos, min_size=1, max_size=3)
 
@@ -33,7 +37,9 @@ def test_a_batching_model_gets_tensors_batch_size_and_batching():
     assert [(item.name, DATATYPE_OF_NUMBER[item.data_type].name, list(item.dims)) for item in (*result.input, *result.output)] == [
         ("A", "FP32", [3]), ("B", "BYTES", [1]), ("C", "BF16", [-1, 2]),
     ]  # fmt: skip
-    assert result.input[1].HasField("reshape"), "clients see one element where the batched model has none"
+    assert result.input[1].HasField("reshape"), (
+        "clients see one element where the batched model has none"
+    )
     assert list(result.input[1].reshape.shape) == []
 
 
@@ -50,7 +56,9 @@ def test_a_given_batch_size_is_kept():
     assert complete_config(config("max_batch_size: 16"), BATCHED, 4).max_batch_size == 16
 
 
-@pytest.mark.parametrize(("text", "default"), [("max_batch_size: 1", 4), ("", 1), ("", 0), ("", -3)])
+@pytest.mark.parametrize(
+    ("text", "default"), [("max_batch_size: 1", 4), ("", 1), ("", 0), ("", -3)]
+)
 def test_a_default_batch_size_of_one_enables_no_batching(text, default):
     result = complete_config(config(text), BATCHED, default)
     assert result.max_batch_size == max(0, min(default, 1))
@@ -58,7 +66,9 @@ def test_a_default_batch_size_of_one_enables_no_batching(text, default):
 
 
 def test_a_chosen_scheduler_is_kept():
-    result = complete_config(config("sequence_batching { max_sequence_idle_microseconds: 7 }"), BATCHED, 4)
+    result = complete_config(
+        config("sequence_batching { max_sequence_idle_microseconds: 7 }"), BATCHED, 4
+    )
     assert result.WhichOneof("scheduling_choice") == "sequence_batching"
 
 

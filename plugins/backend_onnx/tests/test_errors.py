@@ -7,7 +7,9 @@ from tritonpy_backend_onnx.errors import to_triton_error
 
 
 def test_an_onnxruntime_error_gets_tritons_text():
-    error = to_triton_error(RuntimeError("[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Got : a colon"))
+    error = to_triton_error(
+        RuntimeError("[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Got : a colon")
+    )
     assert error.message == "onnx runtime error 2: Got : a colon"
     assert error.code is Code.INTERNAL
 

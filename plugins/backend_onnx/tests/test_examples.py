@@ -20,7 +20,9 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 def load(name, tmp_path):
     folder = EXAMPLES / "models" / name
     shutil.copytree(folder / "1", tmp_path / "1")
-    return BackendHarness(OnnxRuntimeBackend, model_config((folder / "config.pbtxt").read_text()), tmp_path)
+    return BackendHarness(
+        OnnxRuntimeBackend, model_config((folder / "config.pbtxt").read_text()), tmp_path
+    )
 
 
 def test_the_digit_that_the_model_never_saw_is_recognised(tmp_path):
@@ -43,4 +45,7 @@ def test_add_sub_adds_and_subtracts(tmp_path):
     with load("add_sub", tmp_path) as harness:
         rows = np.arange(16, dtype=np.int32).reshape(1, 16)
         [[answer]] = harness.execute(harness.request({"INPUT0": rows, "INPUT1": rows}))
-    assert [tensor.numpy().tolist() for tensor in answer.outputs] == [(rows * 2).tolist(), (rows * 0).tolist()]
+    assert [tensor.numpy().tolist() for tensor in answer.outputs] == [
+        (rows * 2).tolist(),
+        (rows * 0).tolist(),
+    ]

@@ -7,11 +7,29 @@ import pytest
 from onnx import helper
 
 from tritonpy import DTYPES, Tensor, Unsupported
-from tritonpy_backend_onnx.execution import ArrayExecution, BoundExecution, ConvertingExecution, create_execution
+from tritonpy_backend_onnx.execution import (
+    ArrayExecution,
+    BoundExecution,
+    ConvertingExecution,
+    create_execution,
+)
 from tritonpy_backend_onnx.shared_model import OpenSession
 from tritonpy_backend_onnx.signature import read_signature
 
-NUMBERS = ["BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "FP32", "FP64"]
+NUMBERS = [
+    "BOOL",
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "UINT64",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "FP16",
+    "FP32",
+    "FP64",
+]
 SHAPES = [(2, 3), (0, 3), (1, 0), (2, 3, 0, 4)]
 
 
@@ -23,7 +41,9 @@ def opened(path):
 def values(datatype, shape):
     count = int(np.prod(shape))
     if datatype == "BYTES":
-        return np.array([f"é{number}".encode() for number in range(count)] or np.empty(0), object).reshape(shape)
+        return np.array(
+            [f"é{number}".encode() for number in range(count)] or np.empty(0), object
+        ).reshape(shape)
     return np.arange(count).astype(DTYPES[datatype]).reshape(shape)
 
 
@@ -44,7 +64,9 @@ class OnDevice:
 @pytest.mark.parametrize("datatype", [*NUMBERS, "BF16", "BYTES"])
 @pytest.mark.parametrize("bound", [False, True], ids=["plain", "bound"])
 def test_every_datatype_passes_through_an_identity_unchanged(models, datatype, shape, bound):
-    run = create_execution(opened(models.identity(datatype, [None] * len(shape))), ["OUT"], {}, gpu=bound)
+    run = create_execution(
+        opened(models.identity(datatype, [None] * len(shape))), ["OUT"], {}, gpu=bound
+    )
     given = Tensor.from_numpy("IN", values(datatype, shape))
     out = run([given])["OUT"]
     assert (out.datatype, out.shape) == (datatype, shape)
@@ -53,7 +75,9 @@ def test_every_datatype_passes_through_an_identity_unchanged(models, datatype, s
 
 @pytest.mark.parametrize("datatype", ["FP32", "BF16", "BYTES"])
 def test_a_scalar_of_the_model_is_one_element_for_clients(models, datatype):
-    run = create_execution(opened(models.identity(datatype, [])), ["OUT"], {"OUT": (1, 1)}, gpu=False)
+    run = create_execution(
+        opened(models.identity(datatype, [])), ["OUT"], {"OUT": (1, 1)}, gpu=False
+    )
     given = Tensor.from_numpy("IN", values(datatype, (1,)))
     out = run([given])["OUT"]
     assert out.shape == (1, 1)
@@ -78,15 +102,22 @@ def test_the_execution_class_depends_on_the_models_tensors(models):
         ("INT32", 0): ConvertingExecution,
         ("BF16", 1): BoundExecution,
     }
-    assert type(create_execution(opened(models.add_sub()), ["OUTPUT0"], {}, gpu=True)) is BoundExecution
     assert (
-        type(create_execution(opened(models.identity("BYTES", [None])), ["OUT"], {}, gpu=True)) is ConvertingExecution
+        type(create_execution(opened(models.add_sub()), ["OUTPUT0"], {}, gpu=True))
+        is BoundExecution
+    )
+    assert (
+        type(create_execution(opened(models.identity("BYTES", [None])), ["OUT"], {}, gpu=True))
+        is ConvertingExecution
     )
 
 
 def test_a_model_with_texts_and_bf16_is_refused(models):
     kinds = {"IN": ("BYTES", [None]), "BF": ("BF16", [None])}
-    nodes = [helper.make_node("Identity", ["IN"], ["OUT"]), helper.make_node("Identity", ["BF"], ["BFOUT"])]
+    nodes = [
+        helper.make_node("Identity", ["IN"], ["OUT"]),
+        helper.make_node("Identity", ["BF"], ["BFOUT"]),
+    ]
     models.write(nodes, kinds, {"OUT": kinds["IN"], "BFOUT": kinds["BF"]})
     with pytest.raises(Unsupported, match="both BF16 and text"):
         create_execution(opened(models.path), ["OUT"], {}, gpu=False)
@@ -101,7 +132,9 @@ def test_device_memory_is_bound_without_a_host_copy(models):
 
 def test_device_memory_comes_to_the_host_for_a_model_on_the_cpu(models):
     run = create_execution(opened(models.identity("FP32", [None, 2])), ["OUT"], {}, gpu=False)
-    out = run([Tensor("IN", "FP32", (1, 2), OnDevice(np.ones((1, 2), np.float32)), device=(2, 0))])["OUT"]
+    out = run([Tensor("IN", "FP32", (1, 2), OnDevice(np.ones((1, 2), np.float32)), device=(2, 0))])[
+        "OUT"
+    ]
     assert out.numpy().tolist() == [[1, 1]]
 
 
@@ -116,7 +149,9 @@ def test_a_binding_is_cleared_after_a_failure(models):
 def test_only_the_named_outputs_are_computed(models):
     run = create_execution(opened(models.add_sub()), ["OUTPUT1"], {}, gpu=False)
     ones = np.ones((1, 16), np.int32)
-    assert list(run([Tensor.from_numpy("INPUT0", ones), Tensor.from_numpy("INPUT1", ones)])) == ["OUTPUT1"]
+    assert list(run([Tensor.from_numpy("INPUT0", ones), Tensor.from_numpy("INPUT1", ones)])) == [
+        "OUTPUT1"
+    ]
 
 
 def test_an_input_with_a_default_may_be_omitted(models):

@@ -9,11 +9,20 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from tritonpy_testing import InferenceServerException, InferInput, InferRequestedOutput, InProcessClient, running_server
+from tritonpy_testing import (
+    InferenceServerException,
+    InferInput,
+    InferRequestedOutput,
+    InProcessClient,
+    running_server,
+)
 
 NO_PORTS = {"http": False, "grpc": False, "metrics": False}
 STRATEGIES = {"direct": "direct {}", "oldest": "oldest { max_candidate_sequences: 4 }"}
-MODES = {"thread": "", "process": 'parameters { key: "isolation" value { string_value: "process" } }'}
+MODES = {
+    "thread": "",
+    "process": 'parameters { key: "isolation" value { string_value: "process" } }',
+}
 WAYS = [("direct", "thread"), ("oldest", "process")]
 
 
@@ -48,9 +57,16 @@ def ask_all(models, model_repository) -> Callable:
             for at, (sequence, value) in enumerate(steps):
                 data = np.array([value], object if kind == "BYTES" else np.float32).reshape(shape)
                 tensor = InferInput("IN", list(shape), kind).set_data_from_numpy(data)
-                flags = {"sequence_start": sequence not in ids[:at], "sequence_end": sequence not in ids[at + 1 :]}
+                flags = {
+                    "sequence_start": sequence not in ids[:at],
+                    "sequence_end": sequence not in ids[at + 1 :],
+                }
                 outputs = [InferRequestedOutput(output)]
-                calls.append(client.async_infer("m", [tensor], outputs=outputs, sequence_id=sequence, **flags))
+                calls.append(
+                    client.async_infer(
+                        "m", [tensor], outputs=outputs, sequence_id=sequence, **flags
+                    )
+                )
             return [call.get_result().as_numpy(output).ravel().tolist() for call in calls]
 
     return run
@@ -58,8 +74,15 @@ def ask_all(models, model_repository) -> Callable:
 
 def folding(models, shape):
     """OUT = NEW = OLD + IN."""
-    nodes = [helper.make_node("Add", ["OLD", "IN"], ["NEW"]), helper.make_node("Identity", ["NEW"], ["OUT"])]
-    models.write(nodes, dict.fromkeys(("IN", "OLD"), ("FP32", shape)), dict.fromkeys(("OUT", "NEW"), ("FP32", shape)))
+    nodes = [
+        helper.make_node("Add", ["OLD", "IN"], ["NEW"]),
+        helper.make_node("Identity", ["NEW"], ["OUT"]),
+    ]
+    models.write(
+        nodes,
+        dict.fromkeys(("IN", "OLD"), ("FP32", shape)),
+        dict.fromkeys(("OUT", "NEW"), ("FP32", shape)),
+    )
 
 
 STEPS = [(1, 1.0), (2, 10.0), (1, 2.0), (2, 20.0), (1, 3.0), (2, 30.0)]
@@ -74,7 +97,10 @@ def test_a_sequence_adds_up(models, ask_all, way):
 
 def test_one_buffer_gives_the_same(models, ask_all):
     folding(models, ["batch", 1])
-    assert ask_all(config(WAYS[0], "FP32", 1, "use_same_buffer_for_input_output: true"), "FP32", STEPS) == TOTALS
+    assert (
+        ask_all(config(WAYS[0], "FP32", 1, "use_same_buffer_for_input_output: true"), "FP32", STEPS)
+        == TOTALS
+    )
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -94,7 +120,10 @@ def test_scalars_of_a_model_that_does_not_batch(models, ask_all, way):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ["FP32", "BYTES"])
 def test_states_grow(models, ask_all, way, kind):
-    nodes = [helper.make_node("Concat", ["OLD", "IN"], ["NEW"], axis=1), helper.make_node("Identity", ["NEW"], ["OUT"])]
+    nodes = [
+        helper.make_node("Concat", ["OLD", "IN"], ["NEW"], axis=1),
+        helper.make_node("Identity", ["NEW"], ["OUT"]),
+    ]
     inputs = {"IN": (kind, ["batch", 1]), "OLD": (kind, ["batch", "old"])}
     models.write(nodes, inputs, {name: (kind, ["batch", "new"]) for name in ("OUT", "NEW")})
     values, nothing = ([b"a", b"bc", b""], b"") if kind == "BYTES" else ([1.0, 2.0, 3.0], 0.0)
@@ -107,7 +136,9 @@ def test_states_grow(models, ask_all, way, kind):
 def test_a_state_is_an_output_where_the_configuration_says_so(models, ask_all):
     folding(models, ["batch", 1])
     text = config(WAYS[0], "FP32", 1)
-    with pytest.raises(InferenceServerException, match="unexpected inference output 'NEW' for model 'm'"):
+    with pytest.raises(
+        InferenceServerException, match="unexpected inference output 'NEW' for model 'm'"
+    ):
         ask_all(text, "FP32", STEPS, output="NEW")
     text += 'output { name: "NEW" data_type: TYPE_FP32 dims: 1 }'
     assert ask_all(text, "FP32", STEPS, output="NEW") == TOTALS
@@ -120,7 +151,9 @@ def test_a_state_of_another_shape_is_named_in_the_error(models, ask_all):
     ]
     inputs = {"IN": ("FP32", ["batch", 1]), "OLD": ("FP32", ["batch", "old"])}
     models.write(nodes, inputs, {"OUT": ("FP32", ["batch", 1]), "NEW": ("FP32", ["batch", "new"])})
-    text = r"model 'm' returned state output 'NEW' with shape \[1,2\], its configuration says \[1,1\]"
+    text = (
+        r"model 'm' returned state output 'NEW' with shape \[1,2\], its configuration says \[1,1\]"
+    )
     with pytest.raises(InferenceServerException, match=text):
         ask_all(config(WAYS[0], "FP32", 1), "FP32", STEPS[:1])
 
@@ -139,5 +172,7 @@ def test_completion_adds_only_client_inputs_and_outputs(models, ask_all):
     folding(models, ["batch", 1])
     text = config(WAYS[0], "FP32", 1, inputs=False)
     assert ask_all(text, "FP32", STEPS) == TOTALS
-    with pytest.raises(InferenceServerException, match="unexpected inference output 'NEW' for model 'm'"):
+    with pytest.raises(
+        InferenceServerException, match="unexpected inference output 'NEW' for model 'm'"
+    ):
         ask_all(text, "FP32", STEPS, output="NEW")

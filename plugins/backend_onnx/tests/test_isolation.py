@@ -58,7 +58,9 @@ def repository(model_repository, models):
         broken = add(f"broken_{mode}", 'backend: "onnxruntime" max_batch_size: 4 ' + IO + more)
         broken.add_sub()
         Path(broken.path).write_bytes(b"this is no model")
-        add(f"misfit_{mode}", 'backend: "onnxruntime" max_batch_size: 4 ' + IO + more).identity("FP32", ["batch", 3])
+        add(f"misfit_{mode}", 'backend: "onnxruntime" max_batch_size: 4 ' + IO + more).identity(
+            "FP32", ["batch", 3]
+        )
     return model_repository
 
 
@@ -132,7 +134,9 @@ def test_responses_errors_and_configurations_are_the_same(server):
     one, other = np.arange(32, dtype=np.int32).reshape(2, 16), np.full((2, 16), 3, np.int32)
     here, there = both(
         lambda mode: [
-            client.infer(f"add_sub_{mode}", [numbers("INPUT0", one), numbers("INPUT1", other)]).as_numpy(name).tolist()
+            client.infer(f"add_sub_{mode}", [numbers("INPUT0", one), numbers("INPUT1", other)])
+            .as_numpy(name)
+            .tolist()
             for name in ("OUTPUT0", "OUTPUT1")
         ]
     )
@@ -143,7 +147,9 @@ def test_responses_errors_and_configurations_are_the_same(server):
     here, there = both(lambda mode: client.infer(f"text_{mode}", [text]).as_numpy("OUT").tolist())
     assert here == there == words.tolist()
 
-    raw = InferInput("IN", [1, 2], "BYTES").set_data_from_numpy(np.array([[b"\xff\xfe", b""]], object))
+    raw = InferInput("IN", [1, 2], "BYTES").set_data_from_numpy(
+        np.array([[b"\xff\xfe", b""]], object)
+    )
     here, there = both(lambda mode: client.infer(f"text_{mode}", [raw]))
     assert here == there
     assert here[0] is InferenceServerException
@@ -154,7 +160,9 @@ def test_a_model_that_cannot_be_loaded_fails_with_the_same_reason(server, name):
     def load(mode):
         with pytest.raises(InvalidArgument):
             server.engine.load_model(f"{name}_{mode}")
-        (line,) = [line for line in server.engine.repository_index() if line.name == f"{name}_{mode}"]
+        (line,) = [
+            line for line in server.engine.repository_index() if line.name == f"{name}_{mode}"
+        ]
         return line.reason.replace(mode, "MODE")
 
     here, there = both(load)
@@ -169,7 +177,9 @@ def test_a_killed_process_is_restarted_and_ends_with_its_model(server):
     array = np.ones((1, 16), np.int32)
 
     def infer():
-        return client.infer("add_sub_process", [numbers("INPUT0", array), numbers("INPUT1", array)]).as_numpy("OUTPUT0")
+        return client.infer(
+            "add_sub_process", [numbers("INPUT0", array), numbers("INPUT1", array)]
+        ).as_numpy("OUTPUT0")
 
     assert (infer() == 2).all()
     (first,) = children() - before

@@ -80,7 +80,10 @@ def test_gpu_sessions_are_opened_sequentially_for_measurement(files):
 
 
 def test_a_failed_open_does_not_block_the_next(files):
-    with pytest.raises(ValueError, match="broken"), measure_memory(GPU, folder_bytes(files), Card()):
+    with (
+        pytest.raises(ValueError, match="broken"),
+        measure_memory(GPU, folder_bytes(files), Card()),
+    ):
         raise ValueError("broken")
     with measure_memory(GPU, folder_bytes(files), Card()):
         pass
@@ -91,7 +94,9 @@ def test_shared_memory_is_reported_once_for_all_instances(model_repository, mode
     models.path = folder / "1" / "model.onnx"
     model_bytes = models.add_sub().stat().st_size
     frontends = {"http": False, "grpc": False, "metrics": False}
-    with running_server({"repositories": [{"url": str(model_repository.path)}], "frontends": frontends}) as server:
+    with running_server(
+        {"repositories": [{"url": str(model_repository.path)}], "frontends": frontends}
+    ) as server:
         (statistics,) = server.engine.statistics("m")
     assert statistics.memory_usage == [MemoryUsage("CPU", 0, model_bytes)]
 
@@ -121,9 +126,13 @@ class Staging:
 
 
 @pytest.mark.parametrize(("kind", "staged"), [("GPU", ["INPUT0", "INPUT1"]), ("CPU", [])])
-def test_inputs_for_a_gpu_are_gathered_in_pinned_memory(models, tmp_path, monkeypatch, kind, staged):
+def test_inputs_for_a_gpu_are_gathered_in_pinned_memory(
+    models, tmp_path, monkeypatch, kind, staged
+):
     on_host = SharedModel.acquire
-    monkeypatch.setattr(SharedModel, "acquire", lambda self, _device, cores=(): on_host(self, HOST, cores))
+    monkeypatch.setattr(
+        SharedModel, "acquire", lambda self, _device, cores=(): on_host(self, HOST, cores)
+    )
     models.add_sub()
     with BackendHarness(OnnxRuntimeBackend, model_config(CONFIG), tmp_path) as harness:
         harness.model.memory = staging = Staging()
@@ -133,4 +142,6 @@ def test_inputs_for_a_gpu_are_gathered_in_pinned_memory(models, tmp_path, monkey
         for (answer,) in harness.execute(*requests):
             assert answer.error is None
             np.testing.assert_array_equal(answer.outputs[0].numpy(), rows * 11)
-    assert [(name, shape) for name, _, shape in staging.given] == [(name, (4, 16)) for name in staged]
+    assert [(name, shape) for name, _, shape in staging.given] == [
+        (name, (4, 16)) for name in staged
+    ]

@@ -7,7 +7,9 @@ from tritonpy_backend_onnx.options import OnnxOptions
 
 
 def test_options_have_the_names_of_triton():
-    options = msgspec.convert({"enable-global-threadpool": True, "default-max-batch-size": 8}, OnnxOptions)
+    options = msgspec.convert(
+        {"enable-global-threadpool": True, "default-max-batch-size": 8}, OnnxOptions
+    )
     assert (options.enable_global_threadpool, options.default_max_batch_size) == (True, 8)
 
 

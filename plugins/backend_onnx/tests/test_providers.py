@@ -24,7 +24,9 @@ def config(*accelerators):
     """Accelerators as (kind, name, parameters)."""
     result = ModelConfig(name="m")
     for kind, name, parameters in accelerators:
-        field = getattr(result.optimization.execution_accelerators, f"{kind}_execution_accelerator").add(name=name)
+        field = getattr(
+            result.optimization.execution_accelerators, f"{kind}_execution_accelerator"
+        ).add(name=name)
         field.parameters.update(parameters)
     return result
 
@@ -47,7 +49,11 @@ def test_parameters_of_cuda_come_from_both_places():
             (
                 "gpu",
                 "cuda",
-                {"cudnn_conv_use_max_workspace": "0", "use_ep_level_unified_stream": "True", "gpu_mem_limit": "5"},
+                {
+                    "cudnn_conv_use_max_workspace": "0",
+                    "use_ep_level_unified_stream": "True",
+                    "gpu_mem_limit": "5",
+                },
             )
         ),
         {
@@ -83,7 +89,9 @@ def test_tensorrt_comes_before_cuda_with_its_parameters_renamed():
 
 
 def test_single_precision_is_the_default_of_tensorrt():
-    assert select_providers(config(("gpu", "tensorrt", {"precision_mode": "FP32"})), {}, GPU)[0] == (
+    assert select_providers(config(("gpu", "tensorrt", {"precision_mode": "FP32"})), {}, GPU)[
+        0
+    ] == (
         TENSORRT,
         {"device_id": "3"},
     )
@@ -101,7 +109,11 @@ def test_openvino_serves_the_cpu():
     [
         (("gpu", "tpu", {}), {}, "unknown Execution Accelerator 'tpu' is requested"),
         (("cpu", "cuda", {}), {}, "unknown Execution Accelerator 'cuda' is requested"),
-        (("gpu", "tensorrt", {"precision_mode": "FP8"}), {}, "unsupported precision mode 'FP8' is requested"),
+        (
+            ("gpu", "tensorrt", {"precision_mode": "FP8"}),
+            {},
+            "unsupported precision mode 'FP8' is requested",
+        ),
         (
             ("gpu", "tensorrt", {"speed": "1"}),
             {},
@@ -154,12 +166,17 @@ def test_an_available_provider_is_accepted():
     [
         ("", True),
         ('gpu_execution_accelerator { name: "cuda" }', True),
-        ('gpu_execution_accelerator { name: "cuda" parameters { key: "enable_cuda_graph" value: "1" } }', False),
+        (
+            'gpu_execution_accelerator { name: "cuda" parameters { key: "enable_cuda_graph" value: "1" } }',
+            False,
+        ),
         ('gpu_execution_accelerator { name: "tensorrt" }', False),
     ],
 )
 def test_a_session_is_shared_if_its_provider_runs_concurrently(text, shared):
-    parsed = text_format.Parse(f"optimization {{ execution_accelerators {{ {text} }} }}", ModelConfig())
+    parsed = text_format.Parse(
+        f"optimization {{ execution_accelerators {{ {text} }} }}", ModelConfig()
+    )
     assert can_share_session(select_providers(parsed, {}, GPU)) is shared
 
 
@@ -174,14 +191,17 @@ def test_only_tensorrt_supports_lower_precision(precision):
         (config(("cpu", "openvino", {})), HOST),
     ):
         with pytest.raises(
-            InvalidArgument, match=f"precision '{precision}' needs a GPU and the accelerator 'tensorrt'"
+            InvalidArgument,
+            match=f"precision '{precision}' needs a GPU and the accelerator 'tensorrt'",
         ):
             select_providers(accelerators, wanted, device)
 
 
 def test_all_providers_support_single_precision():
     for device in (HOST, GPU):
-        assert select_providers(config(), {"precision": "fp32"}, device) == select_providers(config(), {}, device)
+        assert select_providers(config(), {"precision": "fp32"}, device) == select_providers(
+            config(), {}, device
+        )
 
 
 def test_an_unknown_precision_is_rejected_on_every_device():
@@ -194,7 +214,14 @@ def test_an_unknown_precision_is_rejected_on_every_device():
     [
         (("gpu", "tensorrt", {}), False),
         (("gpu", "tensorrt", {"trt_engine_cache_enable": "0"}), False),
-        (("gpu", "tensorrt", {"trt_engine_cache_enable": "1", "trt_engine_cache_path": "/cache"}), True),
+        (
+            (
+                "gpu",
+                "tensorrt",
+                {"trt_engine_cache_enable": "1", "trt_engine_cache_path": "/cache"},
+            ),
+            True,
+        ),
         (("gpu", "cuda", {}), False),
         (("cpu", "openvino", {}), True),
     ],
@@ -205,7 +232,9 @@ def test_sessions_with_a_shared_engine_cache_are_opened_sequentially(accelerator
 
 def test_an_older_parameter_wins_over_the_accelerators_and_the_device_over_both():
     found = select_providers(
-        config(("gpu", "cuda", {"gpu_mem_limit": "5", "device_id": "0", "empty": ""})), {"gpu_mem_limit": "7"}, GPU
+        config(("gpu", "cuda", {"gpu_mem_limit": "5", "device_id": "0", "empty": ""})),
+        {"gpu_mem_limit": "7"},
+        GPU,
     )
     assert found[0] == (CUDA, {"gpu_mem_limit": "7", "device_id": "3"})
 
@@ -216,7 +245,8 @@ def test_memory_limit_bytes_limits_the_gpu_memory_of_a_model():
 
 
 @pytest.mark.parametrize(
-    ("limit", "why"), [("0", "must be a number of bytes"), ("much", "failed to convert"), ("-1", "failed")]
+    ("limit", "why"),
+    [("0", "must be a number of bytes"), ("much", "failed to convert"), ("-1", "failed")],
 )
 def test_a_memory_limit_is_a_number_of_bytes(limit, why):
     with pytest.raises(InvalidArgument, match=why):

@@ -32,11 +32,17 @@ from tritonpy_backend_onnx.options import OnnxOptions
 from tritonpy_backend_onnx.runtime import import_onnxruntime
 import_onnxruntime(OnnxOptions()).InferenceSession(sys.argv[1])
 """
-ADD_SUB = Path(__file__).resolve().parents[3] / "examples" / "models" / "add_sub" / "1" / "model.onnx"
+ADD_SUB = (
+    Path(__file__).resolve().parents[3] / "examples" / "models" / "add_sub" / "1" / "model.onnx"
+)
 
 
 def files_of_a_session(home, **variables):
-    kept = {name: value for name, value in os.environ.items() if name not in {TELEMETRY_VARIABLE, "XDG_CACHE_HOME"}}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {TELEMETRY_VARIABLE, "XDG_CACHE_HOME"}
+    }
     environment = {**kept, "HOME": str(home), **variables}
     subprocess.run([sys.executable, "-c", SESSION, str(ADD_SUB)], env=environment, check=True)
     return [path.name for path in home.rglob("*") if path.is_file()]

@@ -10,7 +10,8 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 
 def settings(text="", **parameters):
     return model_settings(
-        text_format.Parse(text, ModelConfig()), {key.replace("__", "."): value for key, value in parameters.items()}
+        text_format.Parse(text, ModelConfig()),
+        {key.replace("__", "."): value for key, value in parameters.items()},
     )
 
 
@@ -18,9 +19,17 @@ def test_nothing_configured_leaves_the_defaults_and_threads_that_do_not_spin():
     found = settings()
     assert found.graph_level == "ORT_ENABLE_ALL"
     assert (found.parallel, found.intra_op_threads, found.inter_op_threads) == (False, 0, 0)
-    assert (found.memory_arena, found.memory_pattern, found.run_entries, found.op_libraries) == (None, None, {}, ())
+    assert (found.memory_arena, found.memory_pattern, found.run_entries, found.op_libraries) == (
+        None,
+        None,
+        {},
+        (),
+    )
     assert set(found.session_entries.values()) == {"0"}
-    assert set(found.session_entries) == {"session.intra_op.allow_spinning", "session.inter_op.allow_spinning"}
+    assert set(found.session_entries) == {
+        "session.intra_op.allow_spinning",
+        "session.inter_op.allow_spinning",
+    }
 
 
 @pytest.mark.parametrize(

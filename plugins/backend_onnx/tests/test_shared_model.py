@@ -44,7 +44,10 @@ def test_a_missing_file_is_named(tmp_path):
     [
         ("", HOST),
         ("instance_group { kind: KIND_CPU }", HOST),
-        ("instance_group { kind: KIND_CPU } instance_group { kind: KIND_GPU gpus: 2 }", ProviderDevice("GPU", 2)),
+        (
+            "instance_group { kind: KIND_CPU } instance_group { kind: KIND_GPU gpus: 2 }",
+            ProviderDevice("GPU", 2),
+        ),
         ("instance_group { kind: KIND_GPU }", ProviderDevice("GPU", 0)),
     ],
 )
@@ -68,7 +71,9 @@ def test_settings_reach_the_session(models, context):
     assert options.execution_mode.name == "ORT_PARALLEL"
     assert options.graph_optimization_level.name == "ORT_DISABLE_ALL"
     assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
-    assert opened.run_options.get_run_config_entry("memory.enable_memory_arena_shrinkage") == "cpu:0"
+    assert (
+        opened.run_options.get_run_config_entry("memory.enable_memory_arena_shrinkage") == "cpu:0"
+    )
 
 
 def test_without_run_entries_there_are_no_run_options(models, context):
@@ -81,7 +86,8 @@ def test_an_invalid_file_fails_with_onnxruntimes_text(models, context):
     with pytest.raises(TritonError) as caught:
         SharedModel(context()).acquire(HOST)
     assert (
-        caught.value.message == f"onnx runtime error 7: Load model from {models.path} failed:Protobuf parsing failed."
+        caught.value.message
+        == f"onnx runtime error 7: Load model from {models.path} failed:Protobuf parsing failed."
     )
 
 
@@ -98,11 +104,14 @@ def test_a_missing_operator_library_fails_the_load_by_name(models, context):
         SharedModel(context('model_operations { op_library_filename: "nowhere.so" }')).acquire(HOST)
 
 
-def test_a_gpu_without_its_provider_fails_the_load_with_what_to_install(models, context, monkeypatch):
+def test_a_gpu_without_its_provider_fails_the_load_with_what_to_install(
+    models, context, monkeypatch
+):
     models.add_sub()
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [CPU])
     with pytest.raises(
-        Unavailable, match=r"CUDAExecutionProvider.*" + re.escape(install_command("tritonpy-backend-onnx[gpu]"))
+        Unavailable,
+        match=r"CUDAExecutionProvider.*" + re.escape(install_command("tritonpy-backend-onnx[gpu]")),
     ):
         SharedModel(context()).acquire(ProviderDevice("GPU", 0))
 
@@ -123,10 +132,16 @@ def test_a_provider_that_does_not_start_fails_the_load(models, context, monkeypa
             pass
 
         def InferenceSession(self, path, options, providers, enable_fallback):
-            return onnxruntime.InferenceSession(path, options, providers=[CPU], enable_fallback=enable_fallback)
+            return onnxruntime.InferenceSession(
+                path, options, providers=[CPU], enable_fallback=enable_fallback
+            )
 
-    monkeypatch.setattr("tritonpy_backend_onnx.shared_model.import_onnxruntime", lambda _options: WithoutDriver())
-    with pytest.raises(Unavailable, match="CUDAExecutionProvider, which is installed but did not start"):
+    monkeypatch.setattr(
+        "tritonpy_backend_onnx.shared_model.import_onnxruntime", lambda _options: WithoutDriver()
+    )
+    with pytest.raises(
+        Unavailable, match="CUDAExecutionProvider, which is installed but did not start"
+    ):
         SharedModel(context()).acquire(ProviderDevice("GPU", 0))
 
 
@@ -152,7 +167,9 @@ def test_the_first_instance_reuses_the_session_opened_for_the_signature(models, 
 
 def test_sessions_that_cannot_be_shared_are_one_per_instance(models, context, monkeypatch):
     models.add_sub()
-    monkeypatch.setattr("tritonpy_backend_onnx.shared_model.can_share_session", lambda _providers: False)
+    monkeypatch.setattr(
+        "tritonpy_backend_onnx.shared_model.can_share_session", lambda _providers: False
+    )
     sessions = SharedModel(context())
     signature = sessions.describe(HOST)
     first, second = sessions.acquire(HOST), sessions.acquire(HOST)

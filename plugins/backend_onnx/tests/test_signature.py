@@ -8,7 +8,9 @@ from tritonpy_backend_onnx.signature import Signature, TensorInfo, protocol_data
 
 
 def read(path):
-    return read_signature(onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]))
+    return read_signature(
+        onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    )
 
 
 @pytest.mark.parametrize("datatype", DATATYPES)
@@ -39,13 +41,17 @@ def test_an_output_that_is_no_tensor_is_refused_in_the_words_of_triton(models):
     with pytest.raises(Unsupported) as caught:
         read(models.sequence_output())
     assert (
-        caught.value.message == "Unsupported ONNX Type 'ONNX_TYPE_SEQUENCE' for I/O 'OUT', expected 'ONNX_TYPE_TENSOR'."
+        caught.value.message
+        == "Unsupported ONNX Type 'ONNX_TYPE_SEQUENCE' for I/O 'OUT', expected 'ONNX_TYPE_TENSOR'."
     )
 
 
 @pytest.mark.parametrize(
     ("onnx_type", "text"),
-    [("tensor(complex64)", "tensor\\(complex64\\), which"), ("optional(tensor(float))", "'ONNX_TYPE_UNKNOWN'")],
+    [
+        ("tensor(complex64)", "tensor\\(complex64\\), which"),
+        ("optional(tensor(float))", "'ONNX_TYPE_UNKNOWN'"),
+    ],
 )
 def test_an_unsupported_type_is_rejected(onnx_type, text):
     with pytest.raises(Unsupported, match=text):

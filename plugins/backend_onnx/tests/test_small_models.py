@@ -59,7 +59,9 @@ def test_large_models_and_configured_thread_counts_are_not_limited(models, conte
     models.add_sub()
     options = OnnxOptions(small_model_threads=0)
     assert options_of(models, context, options, SMALL_MODEL_BYTES)[1].intra_op_num_threads == 0
-    assert options_of(models, context, options, intra_op_thread_count="3")[1].intra_op_num_threads == 3
+    assert (
+        options_of(models, context, options, intra_op_thread_count="3")[1].intra_op_num_threads == 3
+    )
     assert options_of(models, context, options)[1].intra_op_num_threads == 1
 
 

@@ -3,7 +3,11 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InvalidArgument
-from tritonpy_backend_onnx.tensorrt_options import PRECISIONS, configured_precision, tensorrt_options
+from tritonpy_backend_onnx.tensorrt_options import (
+    PRECISIONS,
+    configured_precision,
+    tensorrt_options,
+)
 
 BOOLS = {
     "trt_dla_enable", "trt_engine_cache_enable", "trt_dump_subgraphs", "trt_force_sequential_engine_build",
@@ -46,7 +50,10 @@ def test_switches_are_spelled_as_the_provider_does(key):
 @pytest.mark.parametrize("key", sorted(INTS))
 def test_integers_are_validated(key):
     assert options(**{key: "-1"}) == {key: "-1"}
-    assert refusal(**{key: "x"}) == f"parameter '{key}': failed to convert 'x' to integral number (such as 4)"
+    assert (
+        refusal(**{key: "x"})
+        == f"parameter '{key}': failed to convert 'x' to integral number (such as 4)"
+    )
 
 
 @pytest.mark.parametrize("key", sorted(TEXTS))
@@ -59,12 +66,17 @@ def test_tritons_parameter_names_are_translated():
     assert options(max_workspace_size_bytes="1024", int8_calibration_table_name="t", int8_use_native_calibration_table="1") == {
         "trt_max_workspace_size": "1024", "trt_int8_calibration_table_name": "t", "trt_int8_use_native_calibration_table": "True",
     }  # fmt: skip
-    assert "failed to convert '-1' to unsigned long long integral number" in refusal(max_workspace_size_bytes="-1")
+    assert "failed to convert '-1' to unsigned long long integral number" in refusal(
+        max_workspace_size_bytes="-1"
+    )
 
 
 @pytest.mark.parametrize("key", ["speed", "device_id", "trt_fp16_enable", "trt_max_workspace_size"])
 def test_parameters_that_triton_does_not_know_are_refused(key):
-    assert refusal(**{key: "1"}) == f"unknown parameter '{key}' is provided for TensorRT Execution Accelerator"
+    assert (
+        refusal(**{key: "1"})
+        == f"unknown parameter '{key}' is provided for TensorRT Execution Accelerator"
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,7 +90,12 @@ def test_parameters_that_triton_does_not_know_are_refused(key):
 )
 def test_a_precision_may_be_set_in_either_or_both_places(mode, found):
     precision = mode.lower()
-    assert options(precision_mode=mode) == options(precision) == options(precision, precision_mode=mode) == found
+    assert (
+        options(precision_mode=mode)
+        == options(precision)
+        == options(precision, precision_mode=mode)
+        == found
+    )
 
 
 def test_precisions_that_contradict_each_other_are_refused():
@@ -92,8 +109,11 @@ def test_precisions_that_contradict_each_other_are_refused():
 
 def test_an_unknown_model_precision_is_rejected():
     assert configured_precision({}) is None
-    assert [configured_precision({"precision": each.upper()}) for each in PRECISIONS] == list(PRECISIONS)
+    assert [configured_precision({"precision": each.upper()}) for each in PRECISIONS] == list(
+        PRECISIONS
+    )
     with pytest.raises(
-        InvalidArgument, match="parameter 'precision' is 'fp4', it must be one of fp32, fp16, bf16, int8"
+        InvalidArgument,
+        match="parameter 'precision' is 'fp4', it must be one of fp32, fp16, bf16, int8",
     ):
         configured_precision({"precision": "fp4"})

@@ -49,11 +49,15 @@ def repository(model_repository, models):
             for number, name in enumerate(names)
             for node in (
                 helper.make_node("ReduceSum", [name], [f"S{number}"], keepdims=1),
-                helper.make_node("Mul", ["IN" if not number else f"P{number - 1}", f"S{number}"], [f"P{number}"]),
+                helper.make_node(
+                    "Mul", ["IN" if not number else f"P{number - 1}", f"S{number}"], [f"P{number}"]
+                ),
             )
         ]
         nodes.append(helper.make_node("Identity", [f"P{len(names) - 1}"], ["OUT"]))
-        weights = [numpy_helper.from_array(chunk, name) for chunk, name in zip(chunks, names, strict=True)]
+        weights = [
+            numpy_helper.from_array(chunk, name) for chunk, name in zip(chunks, names, strict=True)
+        ]
         # Inputs with a default prevent constant folding, so the weights stay unchanged.
         given = {name: ("FP32", [chunk.size]) for name, chunk in zip(names, chunks, strict=True)}
         models.write(nodes, {"IN": ("FP32", [1]), **given}, {"OUT": ("FP32", [1])}, weights)
@@ -84,6 +88,10 @@ def test_memory_of_the_host_is_returned(repository):
     returned(cycles(repository("CPU"), "cpu"))
 
 
-@pytest.mark.skipif(not (has_cuda() and has_gpu()), reason="needs an NVIDIA GPU, onnxruntime-gpu and nvidia-ml-py")
+@pytest.mark.skipif(
+    not (has_cuda() and has_gpu()), reason="needs an NVIDIA GPU, onnxruntime-gpu and nvidia-ml-py"
+)
 def test_memory_of_a_gpu_is_returned(repository):
-    returned(cycles(repository("GPU"), "0")[1:])  # CUDA itself allocates memory at first and keeps it
+    returned(
+        cycles(repository("GPU"), "0")[1:]
+    )  # CUDA itself allocates memory at first and keeps it

@@ -21,7 +21,9 @@ def used(where: str) -> int:
     """Return the memory of this process, or the used memory of a GPU, in bytes."""
     if where != "cpu":
         return gpu_memory(int(where))[0]
-    return os.sysconf("SC_PAGE_SIZE") * int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
+    return os.sysconf("SC_PAGE_SIZE") * int(
+        Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]
+    )
 
 
 def wait_until_unloaded() -> None:
@@ -34,7 +36,9 @@ def wait_until_unloaded() -> None:
         if thread.name.startswith("unload "):
             thread.join(deadline - time.monotonic())
             assert not thread.is_alive(), "the model is still being unloaded"
-            while Path(f"/proc/self/task/{thread.native_id}").exists() and time.monotonic() < deadline:
+            while (
+                Path(f"/proc/self/task/{thread.native_id}").exists() and time.monotonic() < deadline
+            ):
                 time.sleep(0.001)
 
 

@@ -55,7 +55,10 @@ class OnnxRuntimeBackend(Backend):
         result = complete_config(model.config, signature, model.default_max_batch_size)
         if result.max_batch_size != model.config.max_batch_size:
             model.log.info(
-                "model '%s' supports batching and its configuration sets no max_batch_size: using %d",
+                (
+                    "model '%s' supports batching and its configuration sets no max_batch_size: "
+                    "using %d"
+                ),
                 model.name, result.max_batch_size,
             )  # fmt: skip
         return result
@@ -70,7 +73,8 @@ class OnnxRuntimeBackend(Backend):
         gpu = instance.kind == "GPU"
         self._staging = model.memory if gpu else None
         opened = model.shared.acquire(
-            ProviderDevice("GPU", instance.device_id) if gpu else ProviderDevice("CPU", 0), instance.cores
+            ProviderDevice("GPU", instance.device_id) if gpu else ProviderDevice("CPU", 0),
+            instance.cores,
         )
         check_config(model.config, opened.signature)
         config, outputs = model.config, opened.signature.outputs
@@ -82,7 +86,11 @@ class OnnxRuntimeBackend(Backend):
     def execute(self, batch: Batch) -> None:
         """Run the batch; an ONNX Runtime error fails the whole batch with Triton's error text."""
         try:
-            tensors = gather(batch) if self._staging is None else gather(batch, self._staging.pinned_input)
+            tensors = (
+                gather(batch)
+                if self._staging is None
+                else gather(batch, self._staging.pinned_input)
+            )
             batch.stamp()
             outputs = self._execution(tensors)
         except Exception as error:

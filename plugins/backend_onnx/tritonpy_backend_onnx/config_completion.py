@@ -20,7 +20,9 @@ def needs_completion(config: ModelConfig) -> bool:
     return not (config.output and (config.input or config.batch_input))
 
 
-def complete_config(config: ModelConfig, signature: Signature, default_max_batch_size: int) -> ModelConfig:
+def complete_config(
+    config: ModelConfig, signature: Signature, default_max_batch_size: int
+) -> ModelConfig:
     """Return a copy of `config` with tensors, batch size and batching filled in as in Triton.
 
     A model that supports batching gets `default_max_batch_size` if its `max_batch_size` is 0 or not
@@ -36,17 +38,25 @@ def complete_config(config: ModelConfig, signature: Signature, default_max_batch
             result.dynamic_batching.SetInParent()
     elif result.max_batch_size != 0:
         raise InvalidArgument(
-            f"autofill failed for model '{config.name}': model does not support batching while non-zero max_batch_size"
+            f"autofill failed for model '{config.name}': model does not support batching while "
+            "non-zero max_batch_size"
             " is specified"
         )
     # Clients do not see the tensors that the server manages for sequences.
     sequence = result.sequence_batching
-    server_inputs = {*[each.name for each in sequence.control_input], *[state.input_name for state in sequence.state]}
+    server_inputs = {
+        *[each.name for each in sequence.control_input],
+        *[state.input_name for state in sequence.state],
+    }
     if not (result.input or result.batch_input):
-        _add_fields(result.input, _exclude(signature.inputs, server_inputs), result.max_batch_size > 0)
+        _add_fields(
+            result.input, _exclude(signature.inputs, server_inputs), result.max_batch_size > 0
+        )
     if not result.output:
         server_outputs = {state.output_name for state in sequence.state}
-        _add_fields(result.output, _exclude(signature.outputs, server_outputs), result.max_batch_size > 0)
+        _add_fields(
+            result.output, _exclude(signature.outputs, server_outputs), result.max_batch_size > 0
+        )
     return result
 
 
@@ -55,7 +65,8 @@ def _exclude(infos: Mapping[str, TensorInfo], names: Container[str]) -> Mapping[
 
 
 def _add_fields(
-    fields: RepeatedCompositeFieldContainer[ModelInput] | RepeatedCompositeFieldContainer[ModelOutput],
+    fields: RepeatedCompositeFieldContainer[ModelInput]
+    | RepeatedCompositeFieldContainer[ModelOutput],
     infos: Mapping[str, TensorInfo],
     batched: bool,
 ) -> None:

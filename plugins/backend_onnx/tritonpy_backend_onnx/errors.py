@@ -23,6 +23,7 @@ def to_triton_error(error: Exception) -> TritonError:
         return Internal(f"onnx runtime error {code}: {rest.partition(' : ')[2]}")
     if isinstance(error, UnicodeDecodeError):
         return Internal(
-            f"an output contains text that is not UTF-8, which ONNX Runtime cannot return to Python: {text}"
+            "an output contains text that is not UTF-8, which ONNX Runtime cannot return to "
+            f"Python: {text}"
         )
     return Internal(f"onnx runtime error: {text.removeprefix(_BOUND_PREFIX)}")

@@ -34,11 +34,16 @@ def create_execution(
     `Unsupported` for a model with both BF16 and BYTES tensors.
     """
     signature = opened.signature
-    used = [*signature.inputs.values(), *signature.defaults.values(), *(signature.outputs[name] for name in outputs)]
+    used = [
+        *signature.inputs.values(),
+        *signature.defaults.values(),
+        *(signature.outputs[name] for name in outputs),
+    ]
     types = {info.datatype for info in used}
     if types >= {"BF16", "BYTES"}:
         raise Unsupported(
-            "ONNX Runtime's Python interface cannot run a model that has both BF16 and text among its inputs and outputs"
+            "ONNX Runtime's Python interface cannot run a model that has both BF16 and text "
+            "among its inputs and outputs"
         )
     if "BF16" in types or (gpu and "BYTES" not in types):
         return BoundExecution(opened, outputs, scalars)
@@ -56,8 +61,13 @@ class ArrayExecution:
         self._names = list(outputs)
         self._types = [(name, opened.signature.outputs[name].datatype) for name in outputs]
 
-    def __call__(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:  # hot path: adds 3 us to `run`
-        feeds = {tensor.name: tensor.data if tensor.device == CPU else tensor.numpy() for tensor in tensors}
+    def __call__(
+        self, tensors: Sequence[Tensor]
+    ) -> dict[str, Tensor]:  # hot path: adds 3 us to `run`
+        feeds = {
+            tensor.name: tensor.data if tensor.device == CPU else tensor.numpy()
+            for tensor in tensors
+        }
         arrays = self._run(self._names, feeds, self._run_options)
         return {
             name: Tensor(name, datatype, array.shape, array)
@@ -68,7 +78,9 @@ class ArrayExecution:
 class ConvertingExecution:
     """Runs batches with string or scalar tensors and converts them on the way in and out."""
 
-    def __init__(self, opened: OpenSession, outputs: Sequence[str], scalars: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(
+        self, opened: OpenSession, outputs: Sequence[str], scalars: Mapping[str, tuple[int, ...]]
+    ) -> None:
         self._run = opened.session.run
         self._run_options = opened.run_options
         self._names = list(outputs)
@@ -90,7 +102,9 @@ class BoundExecution:
     Returns outputs on the host.
     """
 
-    def __init__(self, opened: OpenSession, outputs: Sequence[str], scalars: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(
+        self, opened: OpenSession, outputs: Sequence[str], scalars: Mapping[str, tuple[int, ...]]
+    ) -> None:
         self._session = opened.session
         self._run_options = opened.run_options
         self._outputs = [(name, opened.signature.outputs[name].datatype) for name in outputs]

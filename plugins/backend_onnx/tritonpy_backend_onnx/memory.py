@@ -28,8 +28,8 @@ def measure_memory(
     """Measure the memory of the session that the `with` block opens.
 
     On the host this is `model_bytes`, the size of the model files. On a GPU it is the growth of
-    used memory; `used(gpu)` returns used and total bytes. If that is unknown or not positive, because other models were unloaded meanwhile,
-    it is `model_bytes`, too.
+    used memory; `used(gpu)` returns used and total bytes. If that is unknown or not positive,
+    because other models were unloaded meanwhile, it is `model_bytes`, too.
     """
     found = Measurement()
     if device.kind != "GPU":

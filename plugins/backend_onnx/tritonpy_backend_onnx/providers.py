@@ -32,14 +32,17 @@ _ARENA_STRATEGIES = ("kNextPowerOfTwo", "kSameAsRequested")
 _INSTALL_HINTS = {
     CUDA: (
         "{gpu_extra} and then pip install --force-reinstall --no-deps onnxruntime-gpu, which "
-        "replaces the CPU package's files; or run the model on the CPU with instance_group [{{ kind: KIND_CPU }}]"
+        "replaces the CPU package's files; or run the model on the CPU with instance_group [{{ "
+        "kind: KIND_CPU }}]"
     ),
     TENSORRT: (
-        "install onnxruntime-gpu as described in the README of tritonpy-backend-onnx, and pip install tensorrt; or remove the "
+        "install onnxruntime-gpu as described in the README of tritonpy-backend-onnx, "
+        "and pip install tensorrt; or remove the "
         "accelerator 'tensorrt' from the configuration"
     ),
     OPENVINO: (
-        "install onnxruntime-openvino instead of onnxruntime, or remove the accelerator 'openvino' from the configuration"
+        "install onnxruntime-openvino instead of onnxruntime, or remove the accelerator "
+        "'openvino' from the configuration"
     ),
 }
 
@@ -51,7 +54,9 @@ class ProviderDevice(NamedTuple):
     id: int
 
 
-def select_providers(config: ModelConfig, parameters: Mapping[str, str], device: ProviderDevice) -> list[Provider]:
+def select_providers(
+    config: ModelConfig, parameters: Mapping[str, str], device: ProviderDevice
+) -> list[Provider]:
     """Return the providers in order of preference, the CPU last.
 
     Every value of the model parameter `precision` except fp32 needs TensorRT. Raises
@@ -64,19 +69,25 @@ def select_providers(config: ModelConfig, parameters: Mapping[str, str], device:
         cuda: dict[str, str] = {}
         for accelerator in accelerators.gpu_execution_accelerator:
             if accelerator.name == "tensorrt":
-                chosen.append((TENSORRT, tensorrt_options(accelerator.parameters, device.id, precision)))
+                chosen.append(
+                    (TENSORRT, tensorrt_options(accelerator.parameters, device.id, precision))
+                )
             elif accelerator.name == "cuda":
                 cuda.update(_cuda_options(accelerator.parameters))
             else:
                 raise _unknown_accelerator(accelerator)
         chosen.append((CUDA, {**cuda, "device_id": str(device.id), **_cuda_parameters(parameters)}))
-    elif MEMORY_LIMIT in parameters and all(group.kind != group.KIND_GPU for group in config.instance_group):
+    elif MEMORY_LIMIT in parameters and all(
+        group.kind != group.KIND_GPU for group in config.instance_group
+    ):
         raise InvalidArgument(
-            f"parameter '{MEMORY_LIMIT}' limits GPU memory, but the model runs on no GPU: ONNX Runtime cannot limit host memory"
+            f"parameter '{MEMORY_LIMIT}' limits GPU memory, but the model runs on no GPU: "
+            "ONNX Runtime cannot limit host memory"
         )
     if precision not in {None, "fp32"} and all(name != TENSORRT for name, _ in chosen):
         raise InvalidArgument(
-            f"precision '{precision}' needs a GPU and the accelerator 'tensorrt': other providers of ONNX Runtime compute in the "
+            f"precision '{precision}' needs a GPU and the accelerator 'tensorrt': "
+            "other providers of ONNX Runtime compute in the "
             "data types that the model was exported with"
         )
     for accelerator in accelerators.cpu_execution_accelerator:
@@ -94,7 +105,10 @@ def can_share_session(providers: Collection[Provider]) -> bool:
     need a session per instance.
     """
     graphs = "enable_cuda_graph"
-    return not any(name == TENSORRT or parameter_bool(graphs, options.get(graphs, "0")) for name, options in providers)
+    return not any(
+        name == TENSORRT or parameter_bool(graphs, options.get(graphs, "0"))
+        for name, options in providers
+    )
 
 
 def needs_open_lock(providers: Collection[Provider]) -> bool:
@@ -109,17 +123,22 @@ def needs_open_lock(providers: Collection[Provider]) -> bool:
     )
 
 
-def check_available(model: str, providers: Collection[Provider], available: Collection[str]) -> None:
+def check_available(
+    model: str, providers: Collection[Provider], available: Collection[str]
+) -> None:
     """Raise `Unavailable`, with installation instructions, if a provider is not in `available`."""
     for name, _ in providers:
         if name not in available:
             raise Unavailable(
-                f"model '{model}' needs ONNX Runtime's {name}, but the installed package has {', '.join(available)}: "
+                f"model '{model}' needs ONNX Runtime's {name}, but the installed package has "
+                f"{', '.join(available)}: "
                 f"{_INSTALL_HINTS[name].format(gpu_extra=install_command('tritonpy-backend-onnx[gpu]'))}"
             )
 
 
-def _unknown_accelerator(accelerator: ModelOptimizationPolicy.ExecutionAccelerators.Accelerator) -> InvalidArgument:
+def _unknown_accelerator(
+    accelerator: ModelOptimizationPolicy.ExecutionAccelerators.Accelerator,
+) -> InvalidArgument:
     return InvalidArgument(f"unknown Execution Accelerator '{accelerator.name}' is requested")
 
 
@@ -132,10 +151,19 @@ def _cuda_options(parameters: Mapping[str, str]) -> dict[str, str]:
 
 def _cuda_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
     """Return the CUDA provider's options from model parameters, Triton's older place for them."""
-    options = {key: parameters[key] for key in ("gpu_mem_limit", "do_copy_in_default_stream") if key in parameters}
+    options = {
+        key: parameters[key]
+        for key in ("gpu_mem_limit", "do_copy_in_default_stream")
+        if key in parameters
+    }
     if MEMORY_LIMIT in parameters:
-        options["gpu_mem_limit"] = str(parameter_bytes(MEMORY_LIMIT, parameters[MEMORY_LIMIT], least=1))
-    for key, names in (("cudnn_conv_algo_search", _CONV_SEARCHES), ("arena_extend_strategy", _ARENA_STRATEGIES)):
+        options["gpu_mem_limit"] = str(
+            parameter_bytes(MEMORY_LIMIT, parameters[MEMORY_LIMIT], least=1)
+        )
+    for key, names in (
+        ("cudnn_conv_algo_search", _CONV_SEARCHES),
+        ("arena_extend_strategy", _ARENA_STRATEGIES),
+    ):
         if key in parameters:
             number = parameter_int(key, parameters[key])
             if not 0 <= number < len(names):

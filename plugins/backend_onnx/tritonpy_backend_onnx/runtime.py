@@ -17,7 +17,9 @@ from tritonpy_backend_onnx.options import OnnxOptions
 TELEMETRY_VARIABLE = "ORT_DISABLE_TELEMETRY"
 
 _lock = threading.Lock()
-_pool_sizes: tuple[int, int] | None = None  # sizes of the process's global thread pool, once it exists
+_pool_sizes: tuple[int, int] | None = (
+    None  # sizes of the process's global thread pool, once it exists
+)
 
 
 def import_onnxruntime(options: OnnxOptions) -> Any:
@@ -30,7 +32,9 @@ def import_onnxruntime(options: OnnxOptions) -> Any:
     try:
         import onnxruntime  # type: ignore[import-untyped]
     except ImportError as error:
-        raise Unavailable(f"ONNX Runtime cannot be imported ({error}): pip install onnxruntime") from error
+        raise Unavailable(
+            f"ONNX Runtime cannot be imported ({error}): pip install onnxruntime"
+        ) from error
     if options.enable_global_threadpool:
         _create_pool(onnxruntime, (options.intra_op_thread_count, options.inter_op_thread_count))
     return onnxruntime
@@ -44,7 +48,8 @@ def _create_pool(onnxruntime: Any, sizes: tuple[int, int]) -> None:
             _pool_sizes = sizes
         elif _pool_sizes != sizes:
             raise Internal(
-                f"the global thread pool of ONNX Runtime has sizes {_pool_sizes}; restart the server to change them to {sizes}"
+                f"the global thread pool of ONNX Runtime has sizes {_pool_sizes}; "
+                f"restart the server to change them to {sizes}"
             )
 
 

@@ -70,7 +70,8 @@ def _execution_mode(parameters: Mapping[str, str]) -> int:
     mode = parameter_int("execution_mode", parameters.get("execution_mode", "0"))
     if mode not in {0, 1}:
         raise InvalidArgument(
-            f"Invalid configuration value provided. Expected values for  execution_mode are 0 or 1 but got {mode} ."
+            "Invalid configuration value provided. Expected values for  execution_mode are 0 or "
+            f"1 but got {mode} ."
         )
     return mode
 

@@ -88,7 +88,9 @@ class SharedModel:
                 self._sessions[key] = described or self._open(device, providers, cores)
             return self._sessions[key]
 
-    def _open(self, device: ProviderDevice, providers: list[Provider], cores: tuple[int, ...]) -> OpenSession:
+    def _open(
+        self, device: ProviderDevice, providers: list[Provider], cores: tuple[int, ...]
+    ) -> OpenSession:
         model_bytes = folder_bytes(self._model.path)
         with measure_memory(device, model_bytes, self._model.gpus.memory) as measure:
             opened = open_session(self._model, providers, cores, model_bytes)
@@ -121,7 +123,9 @@ def model_file(version_folder: Path, default_filename: str, model: str) -> Path:
 
     Raises `Unavailable` if the file does not exist.
     """
-    path = resolve_model_file(default_filename or DEFAULT_FILENAME, version_folder, version_folder.parent)
+    path = resolve_model_file(
+        default_filename or DEFAULT_FILENAME, version_folder, version_folder.parent
+    )
     if path.is_dir():
         path /= DEFAULT_FILENAME
     if not path.is_file():
@@ -138,7 +142,10 @@ def first_device(config: ModelConfig) -> ProviderDevice:
 
 
 def open_session(
-    model: ModelContext, providers: list[Provider], cores: tuple[int, ...] = (), model_bytes: int = SMALL_MODEL_BYTES
+    model: ModelContext,
+    providers: list[Provider],
+    cores: tuple[int, ...] = (),
+    model_bytes: int = SMALL_MODEL_BYTES,
 ) -> OpenSession:
     """Open the model file with `providers`.
 
@@ -150,7 +157,9 @@ def open_session(
     path = model_file(model.path, model.config.default_model_filename, model.name)
     settings = model_settings(model.config, model.parameters)
     settings = replace(settings, intra_op_threads=settings.intra_op_threads or len(cores))
-    assert isinstance(model.options, OnnxOptions), "the core decodes this backend's options: this is a bug"  # noqa: S101
+    assert isinstance(model.options, OnnxOptions), (  # noqa: S101
+        "the core decodes this backend's options: this is a bug"
+    )
     onnxruntime = import_onnxruntime(model.options)
     check_available(model.name, providers, onnxruntime.get_available_providers())
     wanted = [name for name, _ in providers]
@@ -174,15 +183,20 @@ def open_session(
     missing = [name for name in wanted if name not in session.get_providers()]
     if missing:
         raise Unavailable(
-            f"model '{model.name}' needs ONNX Runtime's {missing[0]}, which is installed but did not start: one of its libraries is"
+            f"model '{model.name}' needs ONNX Runtime's {missing[0]}, which is installed but did "
+            "not start: one of its libraries is"
             " missing or incompatible with the driver; ONNX Runtime's log message names it"
         )
-    return OpenSession(session, signature, _run_options(onnxruntime, settings.run_entries), onnxruntime.OrtValue)
+    return OpenSession(
+        session, signature, _run_options(onnxruntime, settings.run_entries), onnxruntime.OrtValue
+    )
 
 
 def _needs_thread_limit(settings: ModelSettings, options: OnnxOptions, model_bytes: int) -> bool:
     """Return whether this is a small model that does not set its own thread count."""
-    is_configured = any(key.startswith("session.intra_op_thread") for key in settings.session_entries)
+    is_configured = any(
+        key.startswith("session.intra_op_thread") for key in settings.session_entries
+    )
     return (
         model_bytes < SMALL_MODEL_BYTES
         and settings.intra_op_threads == 0
@@ -194,7 +208,9 @@ def _needs_thread_limit(settings: ModelSettings, options: OnnxOptions, model_byt
 def _session_options(onnxruntime: Any, settings: ModelSettings, model: ModelContext) -> Any:
     options = onnxruntime.SessionOptions()
     options.logid = model.name
-    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, settings.graph_level)
+    options.graph_optimization_level = getattr(
+        onnxruntime.GraphOptimizationLevel, settings.graph_level
+    )
     mode = onnxruntime.ExecutionMode
     options.execution_mode = mode.ORT_PARALLEL if settings.parallel else mode.ORT_SEQUENTIAL
     if model.options.enable_global_threadpool:  # type: ignore[attr-defined]
@@ -217,7 +233,9 @@ def _create(onnxruntime: Any, path: Path, options: Any, providers: list[Provider
     def create() -> Any:
         # Fallback is off: a failing provider must be an error, not a model that silently runs on
         # the CPU.
-        return onnxruntime.InferenceSession(str(path), options, providers=providers, enable_fallback=0)
+        return onnxruntime.InferenceSession(
+            str(path), options, providers=providers, enable_fallback=0
+        )
 
     with _open_lock if needs_open_lock(providers) else nullcontext():
         return create()

@@ -55,7 +55,9 @@ class Signature:
     @property
     def can_batch(self) -> bool:
         """Whether the first dimension of every input and output is dynamic."""
-        return all(info.dims[:1] == (-1,) for info in (*self.inputs.values(), *self.outputs.values()))
+        return all(
+            info.dims[:1] == (-1,) for info in (*self.inputs.values(), *self.outputs.values())
+        )
 
 
 def read_signature(session: Any) -> Signature:
@@ -90,8 +92,11 @@ def protocol_datatype(name: str, onnx_type: str) -> str:
         kind = onnx_type.partition("(")[0]
         if kind != "tensor":
             raise Unsupported(
-                f"Unsupported ONNX Type '{_KINDS.get(kind, 'ONNX_TYPE_UNKNOWN')}' for I/O '{name}', "
+                f"Unsupported ONNX Type '{_KINDS.get(kind, 'ONNX_TYPE_UNKNOWN')}' for I/O "
+                f"'{name}', "
                 "expected 'ONNX_TYPE_TENSOR'."
             )
-        raise Unsupported(f"the element type of I/O '{name}' is {onnx_type}, which the protocol does not support")
+        raise Unsupported(
+            f"the element type of I/O '{name}' is {onnx_type}, which the protocol does not support"
+        )
     return datatype

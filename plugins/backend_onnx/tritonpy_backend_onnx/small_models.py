@@ -45,7 +45,8 @@ class SmallModelThreads:
             is_logged, self._is_limit_logged = self._is_limit_logged, True
         if not is_logged:
             log.info(
-                "ONNX Runtime keeps %d threads for models of less than %d MiB: further ones compute on the executing thread,"
+                "ONNX Runtime keeps %d threads for models of less than %d MiB: "
+                "further ones compute on the executing thread,"
                 " unless they set the parameter intra_op_thread_count",
                 self._threads, SMALL_MODEL_BYTES >> 20,
             )  # fmt: skip

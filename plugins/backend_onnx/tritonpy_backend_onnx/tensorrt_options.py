@@ -11,7 +11,11 @@ from tritonpy import InvalidArgument
 from tritonpy.config import parameter_bool, parameter_bytes, parameter_choice, parameter_int
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
-_PRECISION_OPTIONS = {"FP16": "trt_fp16_enable", "BF16": "trt_bf16_enable", "INT8": "trt_int8_enable"}
+_PRECISION_OPTIONS = {
+    "FP16": "trt_fp16_enable",
+    "BF16": "trt_bf16_enable",
+    "INT8": "trt_int8_enable",
+}
 # Triton's parameter names that differ from ONNX Runtime's option names. Triton does not accept the
 # latter.
 _RENAMED = {
@@ -20,18 +24,24 @@ _RENAMED = {
     "int8_use_native_calibration_table": "trt_int8_use_native_calibration_table",
 }
 _BOOLS = {
-    "int8_use_native_calibration_table", "trt_dla_enable", "trt_engine_cache_enable", "trt_dump_subgraphs",
-    "trt_force_sequential_engine_build", "trt_context_memory_sharing_enable", "trt_layer_norm_fp32_fallback",
-    "trt_timing_cache_enable", "trt_force_timing_cache", "trt_detailed_build_log", "trt_build_heuristics_enable",
+    "int8_use_native_calibration_table", "trt_dla_enable", "trt_engine_cache_enable",
+    "trt_dump_subgraphs",
+    "trt_force_sequential_engine_build", "trt_context_memory_sharing_enable",
+    "trt_layer_norm_fp32_fallback",
+    "trt_timing_cache_enable", "trt_force_timing_cache", "trt_detailed_build_log",
+    "trt_build_heuristics_enable",
     "trt_sparsity_enable", "trt_cuda_graph_enable", "trt_dump_ep_context_model",
 }  # fmt: skip
 _INTS = {
-    "trt_max_partition_iterations", "trt_min_subgraph_size", "trt_dla_core", "trt_builder_optimization_level",
+    "trt_max_partition_iterations", "trt_min_subgraph_size", "trt_dla_core",
+    "trt_builder_optimization_level",
     "trt_auxiliary_streams", "trt_ep_context_embed_mode",
 }  # fmt: skip
 _TEXTS = {
-    "int8_calibration_table_name", "trt_engine_cache_path", "trt_engine_cache_prefix", "trt_timing_cache_path",
-    "trt_tactic_sources", "trt_extra_plugin_lib_paths", "trt_profile_min_shapes", "trt_profile_max_shapes",
+    "int8_calibration_table_name", "trt_engine_cache_path", "trt_engine_cache_prefix",
+    "trt_timing_cache_path",
+    "trt_tactic_sources", "trt_extra_plugin_lib_paths", "trt_profile_min_shapes",
+    "trt_profile_max_shapes",
     "trt_profile_opt_shapes", "trt_ep_context_file_path",
 }  # fmt: skip
 
@@ -55,7 +65,9 @@ def configured_precision(parameters: Mapping[str, str]) -> str | None:
     return None if value is None else parameter_choice("precision", value, PRECISIONS)
 
 
-def tensorrt_options(parameters: Mapping[str, str], device_id: int, precision: str | None) -> dict[str, str]:
+def tensorrt_options(
+    parameters: Mapping[str, str], device_id: int, precision: str | None
+) -> dict[str, str]:
     """Return the provider options for the accelerator's `parameters` and the model's `precision`.
 
     Raises `InvalidArgument` for an unknown parameter or value, or if both name different
@@ -67,7 +79,8 @@ def tensorrt_options(parameters: Mapping[str, str], device_id: int, precision: s
         raise InvalidArgument(f"unsupported precision mode '{mode}' is requested")
     if None not in {mode, precision} and str(mode).lower() != precision:
         raise InvalidArgument(
-            f"the accelerator's precision_mode '{mode}' contradicts the model's precision '{precision}'"
+            f"the accelerator's precision_mode '{mode}' contradicts the model's precision "
+            f"'{precision}'"
         )
     chosen = mode or (precision or "").upper()
     if chosen in _PRECISION_OPTIONS:
@@ -89,4 +102,6 @@ def _value(key: str, value: str) -> str:
         return str(parameter_bytes(key, value))
     if key in _TEXTS:
         return value
-    raise InvalidArgument(f"unknown parameter '{key}' is provided for TensorRT Execution Accelerator")
+    raise InvalidArgument(
+        f"unknown parameter '{key}' is provided for TensorRT Execution Accelerator"
+    )

@@ -25,9 +25,15 @@ class Models:
         self.folder = folder
         self.path = folder / "1" / "model.xml"
 
-    def parameter(self, name: str, datatype: str, dims: Sequence[int] | None, layout: str = "") -> Any:
-        shape = openvino.PartialShape.dynamic() if dims is None else openvino.PartialShape(list(dims))
-        node = ops.parameter(shape, getattr(openvino.Type, ELEMENTS_OF_DATATYPES[datatype]), name=name)
+    def parameter(
+        self, name: str, datatype: str, dims: Sequence[int] | None, layout: str = ""
+    ) -> Any:
+        shape = (
+            openvino.PartialShape.dynamic() if dims is None else openvino.PartialShape(list(dims))
+        )
+        node = ops.parameter(
+            shape, getattr(openvino.Type, ELEMENTS_OF_DATATYPES[datatype]), name=name
+        )
         node.output(0).set_names({name})
         if layout:
             node.set_layout(openvino.Layout(layout))
@@ -42,10 +48,20 @@ class Models:
 
     def save(self, results: Sequence[Any], parameters: Sequence[Any]) -> Path:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        openvino.save_model(openvino.Model(list(results), list(parameters), "test"), self.path, compress_to_fp16=False)
+        openvino.save_model(
+            openvino.Model(list(results), list(parameters), "test"),
+            self.path,
+            compress_to_fp16=False,
+        )
         return self.path
 
-    def map(self, datatype: str, dims: Sequence[int] | None, make: Callable[[Any], Any], layout: str = "") -> Path:
+    def map(
+        self,
+        datatype: str,
+        dims: Sequence[int] | None,
+        make: Callable[[Any], Any],
+        layout: str = "",
+    ) -> Path:
         """OUT = make(IN)."""
         source = self.parameter("IN", datatype, dims, layout)
         return self.save([self.result("OUT", make(source), layout)], [source])
@@ -56,11 +72,16 @@ class Models:
 
     def copied(self, datatype: str, dims: Sequence[int]) -> Path:
         """OUT has the values of IN in separate memory."""
-        return self.map(datatype, dims, lambda node: ops.reshape(node, ops.shape_of(node), special_zero=False))
+        return self.map(
+            datatype, dims, lambda node: ops.reshape(node, ops.shape_of(node), special_zero=False)
+        )
 
     def add_sub(self) -> Path:
         one, other = (self.parameter(name, "INT32", [-1, 16]) for name in ("INPUT0", "INPUT1"))
-        results = [self.result("OUTPUT0", ops.add(one, other)), self.result("OUTPUT1", ops.subtract(one, other))]
+        results = [
+            self.result("OUTPUT0", ops.add(one, other)),
+            self.result("OUTPUT1", ops.subtract(one, other)),
+        ]
         return self.save(results, [one, other])
 
 
@@ -74,7 +95,9 @@ def models(tmp_path: Path) -> Models:
 def opened(models: Models) -> Callable[..., SharedModel]:
     """`opened(config, parameter=…)`: the model written by `models`."""
 
-    def make(config: ModelConfig, options: OpenVinoOptions | None = None, **parameters: str) -> SharedModel:
+    def make(
+        config: ModelConfig, options: OpenVinoOptions | None = None, **parameters: str
+    ) -> SharedModel:
         return SharedModel(
             ModelContext(
                 name="m",

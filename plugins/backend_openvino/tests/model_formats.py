@@ -42,7 +42,13 @@ def shape(*dims: int) -> bytes:
 
 def node(name: str, kind: str, *inputs: str, **attributes: bytes) -> bytes:
     sources = b"".join([part(3, each) for each in inputs])
-    return part(1, part(1, name), part(2, kind), sources, *[entry(5, key, value) for key, value in attributes.items()])
+    return part(
+        1,
+        part(1, name),
+        part(2, kind),
+        sources,
+        *[entry(5, key, value) for key, value in attributes.items()],
+    )
 
 
 def tensorflow_graph() -> bytes:
@@ -68,8 +74,16 @@ def write_saved_model(folder: Path) -> None:
     def tensor(key: str, name: str) -> bytes:
         return part(1, key) + part(2, part(1, name), number(2, FLOAT), part(3, shape(-1, 2)))
 
-    signature = part(1, tensor("x", "x:0")) + part(2, tensor("y", "y:0")) + part(3, "tensorflow/serving/predict")
-    graph = part(1, part(4, "serve")) + part(2, tensorflow_graph()) + entry(5, "serving_default", signature)
+    signature = (
+        part(1, tensor("x", "x:0"))
+        + part(2, tensor("y", "y:0"))
+        + part(3, "tensorflow/serving/predict")
+    )
+    graph = (
+        part(1, part(4, "serve"))
+        + part(2, tensorflow_graph())
+        + entry(5, "serving_default", signature)
+    )
     folder.mkdir(parents=True)
     (folder / "saved_model.pb").write_bytes(number(1, 1) + part(2, graph))
 
@@ -80,9 +94,13 @@ def write_paddle(path: Path) -> None:
         described = part(3, tensor, number(2, 0)) if dims else b""
         return part(3, part(1, name), part(2, number(1, kind), described), number(3, int(not dims)))
 
-    def operator(kind: str, source: tuple[str, str], target: tuple[str, str], *attributes: bytes) -> bytes:
+    def operator(
+        kind: str, source: tuple[str, str], target: tuple[str, str], *attributes: bytes
+    ) -> bytes:
         given, made = (part(1, name) + part(2, argument) for name, argument in (source, target))
-        return part(4, part(1, given), part(2, made), part(3, kind), *[part(4, each) for each in attributes])
+        return part(
+            4, part(1, given), part(2, made), part(3, kind), *[part(4, each) for each in attributes]
+        )
 
     column = part(1, "col") + number(2, 0) + number(3, 0)
     doubled = part(1, "scale") + number(2, 1) + varint(4 << 3 | 5) + np.float32(2).tobytes()
@@ -134,7 +152,13 @@ def write_lite(path: Path) -> None:
     add = table(
         5, {1: numbers([0, 0]), 2: numbers([1]), 4: table(2)}, Uint8=(3, 11)
     )  # 11: the options are those of ADD
-    parts = {0: references(*tensors), 1: numbers([0]), 2: numbers([1]), 3: references(add), 4: names[2]}
+    parts = {
+        0: references(*tensors),
+        1: numbers([0]),
+        2: numbers([1]),
+        3: references(add),
+        4: names[2],
+    }
     code = table(4, Int32=(2, 1))  # the code of ADD is 0, its version 1
     whole = {1: references(code), 2: references(table(5, parts)), 4: references(table(1))}
     builder.Finish(table(5, whole, Uint32=(0, 3)), b"TFL3")

@@ -59,7 +59,11 @@ class TestTexts(OpenVinoContract):
 
     def make_inputs(self, harness, random, rows):
         words = ["", "é", "digit", "\N{SNOWMAN}"]
-        return {"IN": np.array([[random.choice(words).encode() for _ in range(2)] for _ in range(rows)], object)}
+        return {
+            "IN": np.array(
+                [[random.choice(words).encode() for _ in range(2)] for _ in range(rows)], object
+            )
+        }
 
 
 class TestBfloat16(OpenVinoContract):
@@ -92,7 +96,10 @@ class TestIsolated(TestNumbers):
 def load(models):
     def make(text="", **options):
         return BackendHarness(
-            OpenVinoBackend, model_config('name: "m" backend: "openvino" ' + text), models.folder, options
+            OpenVinoBackend,
+            model_config('name: "m" backend: "openvino" ' + text),
+            models.folder,
+            options,
         )
 
     return make
@@ -100,16 +107,15 @@ def load(models):
 
 def parameters(**values):
     return "".join(
-        f' parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}' for key, value in values.items()
+        f' parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}'
+        for key, value in values.items()
     )
 
 
 TWO = parameters(NUM_STREAMS="2", INFERENCE_NUM_THREADS="2")
 
 
-NO_BATCH = (
-    """input { name: "IN" data_type: TYPE_FP32 dims: -1 } output { name: "OUT" data_type: TYPE_INT64 dims: [1, -1] }"""
-)
+NO_BATCH = """input { name: "IN" data_type: TYPE_FP32 dims: -1 } output { name: "OUT" data_type: TYPE_INT64 dims: [1, -1] }"""
 
 
 def array(value, rows=1):
@@ -124,7 +130,10 @@ def test_a_model_without_configuration_is_served(models, load):
     models.add_sub()
     with load() as harness:
         config = harness.model.config
-        assert (config.max_batch_size, config.WhichOneof("scheduling_choice")) == (4, "dynamic_batching")
+        assert (config.max_batch_size, config.WhichOneof("scheduling_choice")) == (
+            4,
+            "dynamic_batching",
+        )
         assert [(item.name, DATATYPE_OF_NUMBER[item.data_type].name, list(item.dims)) for item in config.input] == [
             ("INPUT0", "INT32", [16]), ("INPUT1", "INT32", [16]),
         ]  # fmt: skip
@@ -164,7 +173,9 @@ def test_both_ends_of_an_execution_are_stamped(models, load, text):
 def placed(models):
     """OUT has ones in row ROW of four."""
     row = models.parameter("ROW", "INT64", [1])
-    rows = [ops.constant(np.full((count, 2), value, np.float32)) for count, value in ((4, 0), (1, 1))]
+    rows = [
+        ops.constant(np.full((count, 2), value, np.float32)) for count, value in ((4, 0), (1, 1))
+    ]
     made = ops.scatter_update(rows[0], row, rows[1], ops.constant(np.array(0)))
     models.save([models.result("OUT", made)], [row])
 
@@ -176,7 +187,9 @@ def test_a_device_failure_fails_its_batch_and_the_next_one_runs(models, load, te
         for _ in range(3):
             [[answer]] = harness.execute(harness.request({"ROW": np.array([9])}))
             assert answer.error.message.startswith("openvino error in running inference : ")
-            assert answer.error.message.endswith("have indices value that points to non-existing output tensor element")
+            assert answer.error.message.endswith(
+                "have indices value that points to non-existing output tensor element"
+            )
             assert answer.error.reason is FailureReason.BACKEND
             [[answer]] = harness.execute(harness.request({"ROW": np.array([1])}))
             assert output(answer, "OUT").tolist() == [[0, 0], [1, 1], [0, 0], [0, 0]]
@@ -191,7 +204,9 @@ def test_a_failed_start_fails_its_batch(models, load, monkeypatch):
     with load() as harness:
         monkeypatch.setattr(harness.instance._requests, "run", refuse)
         [[answer]] = harness.execute(harness.request({"INPUT0": array(1), "INPUT1": array(1)}))
-    assert answer.error.message == "openvino error in running async inference : Infer Request is busy"
+    assert (
+        answer.error.message == "openvino error in running async inference : Infer Request is busy"
+    )
 
 
 def test_a_result_may_be_empty(models, load):
@@ -202,7 +217,9 @@ def test_a_result_may_be_empty(models, load):
             assert output(answer, "OUT").shape == found
 
 
-@pytest.mark.parametrize("text", [TWO, parameters(INFERENCE_NUM_THREADS="1")], ids=["two", "one thread"])
+@pytest.mark.parametrize(
+    "text", [TWO, parameters(INFERENCE_NUM_THREADS="1")], ids=["two", "one thread"]
+)
 def test_unsupported_shapes_do_not_reach_the_device(models, load, text):
     models.map("FP32", [-1, -1], lambda node: ops.relu(ops.reshape(node, np.array([-1, 4]), False)))
     with load("max_batch_size: 4" + text) as harness:
@@ -218,7 +235,9 @@ def test_each_infer_request_returns_its_own_results(models, load):
     with load("max_batch_size: 8" + TWO) as harness:
         assert harness.model.shared.acquire(harness.model.config, "CPU", ()).requests == 2
         for number in range(50):
-            [[answer]] = harness.execute(harness.request({"INPUT0": array(number), "INPUT1": array(1)}))
+            [[answer]] = harness.execute(
+                harness.request({"INPUT0": array(number), "INPUT1": array(1)})
+            )
             assert output(answer, "OUTPUT0").tolist() == array(number + 1).tolist()
 
 
@@ -247,15 +266,20 @@ def test_a_configuration_that_contradicts_the_model_fails_the_load(models, load)
 def test_an_invalid_parameter_fails_the_load(models, load):
     models.add_sub()
     with pytest.raises(
-        TritonError, match="expected the parameter 'NUM_STREAMS' to be either AUTO/NUMA/<int_value>, got x"
+        TritonError,
+        match="expected the parameter 'NUM_STREAMS' to be either AUTO/NUMA/<int_value>, got x",
     ):
         load(parameters(NUM_STREAMS="x")).__enter__()
 
 
 def test_the_memory_of_the_weights_is_reported(models, load):
-    models.map("FP32", [-1, 4], lambda node: ops.matmul(node, np.ones((4, 2), np.float32), False, False))
+    models.map(
+        "FP32", [-1, 4], lambda node: ops.matmul(node, np.ones((4, 2), np.float32), False, False)
+    )
     with load() as harness:
-        assert list(OpenVinoBackend.shared_memory_usage(harness.model.shared)) == [MemoryUsage("CPU", 0, 32)]
+        assert list(OpenVinoBackend.shared_memory_usage(harness.model.shared)) == [
+            MemoryUsage("CPU", 0, 32)
+        ]
 
 
 def test_unloading_releases_compiled_models(models, load):

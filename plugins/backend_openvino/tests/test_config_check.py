@@ -9,7 +9,8 @@ from tritonpy_backend_openvino.signature import Signature, TensorInfo
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 BATCHED = Signature(
-    {"A": TensorInfo(0, "FP32", (-1, 3), frozenset({"A", "A:0"}))}, {"B": TensorInfo(0, "FP32", (-1, 3))}
+    {"A": TensorInfo(0, "FP32", (-1, 3), frozenset({"A", "A:0"}))},
+    {"B": TensorInfo(0, "FP32", (-1, 3))},
 )
 FIXED = Signature({"A": TensorInfo(0, "FP32", (8, 3))}, {"B": TensorInfo(0, "FP32", (8, 3))})
 SCALAR = Signature({"A": TensorInfo(0, "FP32", ())}, {"B": TensorInfo(0, "FP32", ())})
@@ -23,7 +24,8 @@ SEQUENCE = Signature(
     {"B": TensorInfo(0, "FP32", (-1, 3)), "NEW": TensorInfo(1, "FP32", (-1, 2))},
 )
 RAGGED = Signature(
-    {"A": TensorInfo(0, "FP32", (-1,)), "N": TensorInfo(1, "INT32", (-1,))}, {"B": TensorInfo(0, "FP32", (-1, 3))}
+    {"A": TensorInfo(0, "FP32", (-1,)), "N": TensorInfo(1, "INT32", (-1,))},
+    {"B": TensorInfo(0, "FP32", (-1, 3))},
 )
 
 
@@ -49,8 +51,14 @@ def check(text, signature, reshape_inputs=False):
         (BATCHED, f"max_batch_size: 8 {tensor('input', 'A:0')} {B}"),
         (BATCHED, f"max_batch_size: 8 {tensor('input', 'A', dims='-1')} {B}"),
         (BATCHED, f"{tensor('input', 'A', dims='-1 3')} {tensor('output', 'B', dims='2 3')}"),
-        (BATCHED, f"max_batch_size: 8 {tensor('input', 'A', dims='1 3', more='reshape { shape: 3 }')} {B}"),
-        (BATCHED, f"max_batch_size: 8 {tensor('input', 'A', 'UINT8')} {tensor('output', 'B', 'FP16')}"),
+        (
+            BATCHED,
+            f"max_batch_size: 8 {tensor('input', 'A', dims='1 3', more='reshape { shape: 3 }')} {B}",
+        ),
+        (
+            BATCHED,
+            f"max_batch_size: 8 {tensor('input', 'A', 'UINT8')} {tensor('output', 'B', 'FP16')}",
+        ),
         (FIXED, f"max_batch_size: 8 {A} {B}"),
         (SCALAR, f"{tensor('input', 'A', dims='1')} {tensor('output', 'B', dims='1')}"),
         (ANY_RANK, f"max_batch_size: 8 {A} {tensor('output', 'B', dims='-1 -1')}"),
@@ -60,7 +68,10 @@ def check(text, signature, reshape_inputs=False):
             f"""max_batch_size: 8 {tensor("input", "A", dims="-1", more="allow_ragged_batch: true")} {B}
             batch_input {{ target_name: "N" data_type: TYPE_INT32 source_input: "A" }}""",
         ),
-        (BATCHED, f'max_batch_size: 8 {A} {tensor("output", "B", dims="7")} batch_output {{ target_name: "B" }}'),
+        (
+            BATCHED,
+            f'max_batch_size: 8 {A} {tensor("output", "B", dims="7")} batch_output {{ target_name: "B" }}',
+        ),
     ],
 )
 def test_a_matching_configuration_is_accepted(signature, text):
@@ -84,7 +95,11 @@ CASES = [
         f"{tensor('input', 'A', dims='-1 3', more='optional: true')} {B}",
         "unable to load model 'm', optional input 'A' is not supported, the model has no default value for it",
     ),
-    (BATCHED, f"{tensor('input', 'X')} {B}", "unexpected inference input 'X', allowed inputs are: A"),
+    (
+        BATCHED,
+        f"{tensor('input', 'X')} {B}",
+        "unexpected inference input 'X', allowed inputs are: A",
+    ),
     (
         BATCHED,
         f"max_batch_size: 8 {A} {tensor('output', 'X')}",
@@ -105,7 +120,11 @@ CASES = [
         f"max_batch_size: 8 {tensor('input', 'A', 'STRING')} {B}",
         f"{UNABLE}datatype TYPE_STRING for input 'A', model provides TYPE_FP32",
     ),
-    (BATCHED, 'input { name: "A" dims: 3 }' + B, "unsupported datatype TYPE_INVALID for input 'A' for model 'm'"),
+    (
+        BATCHED,
+        'input { name: "A" dims: 3 }' + B,
+        "unsupported datatype TYPE_INVALID for input 'A' for model 'm'",
+    ),
     (
         BATCHED,
         f"max_batch_size: 8 {tensor('input', 'A', dims='4')} {B}",

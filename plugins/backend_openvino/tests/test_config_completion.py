@@ -11,7 +11,8 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 OPEN = Signature({"A": TensorInfo(0, "FP32", (-1, 3))}, {"B": TensorInfo(0, "INT64", (-1,))})
 FIXED = Signature({"A": TensorInfo(0, "FP32", (1, 3))}, {"B": TensorInfo(0, "FP32", (1, 3))})
 IMAGES = Signature(
-    {"A": TensorInfo(0, "FP32", (1, 3, 8, 8), layout="[N,C,H,W]")}, {"B": TensorInfo(0, "FP32", (1, 5), layout="[N,C]")}
+    {"A": TensorInfo(0, "FP32", (1, 3, 8, 8), layout="[N,C,H,W]")},
+    {"B": TensorInfo(0, "FP32", (1, 5), layout="[N,C]")},
 )
 SCALAR = Signature({"A": TensorInfo(0, "FP32", ())}, {"B": TensorInfo(0, "FP32", (2,))})
 A = 'input { name: "A" data_type: TYPE_FP32 dims: 3 }'
@@ -84,13 +85,20 @@ def test_configured_tensors_are_unchanged():
 
 def test_sequence_tensors_of_the_server_are_not_client_tensors():
     signature = Signature(
-        {**OPEN.inputs, "START": TensorInfo(1, "FP32", (-1, 1)), "OLD": TensorInfo(2, "FP32", (-1, 1))},
+        {
+            **OPEN.inputs,
+            "START": TensorInfo(1, "FP32", (-1, 1)),
+            "OLD": TensorInfo(2, "FP32", (-1, 1)),
+        },
         {**OPEN.outputs, "NEW": TensorInfo(1, "FP32", (-1, 1))},
     )
     sequence = """sequence_batching { control_input { name: "START" control { fp32_false_true: [0, 1] } }
         state { input_name: "OLD" output_name: "NEW" data_type: TYPE_FP32 dims: 1 } }"""
     found = complete_config(config(sequence), signature, 4)
-    assert ([item.name for item in found.input], [item.name for item in found.output]) == (["A"], ["B"])
+    assert ([item.name for item in found.input], [item.name for item in found.output]) == (
+        ["A"],
+        ["B"],
+    )
 
 
 def test_a_tensor_of_dynamic_rank_must_be_configured():
@@ -103,7 +111,13 @@ def test_a_tensor_of_dynamic_rank_must_be_configured():
 
 @pytest.mark.parametrize(
     ("given", "needed"),
-    [("", True), (A, True), (B, True), (A + B, False), ('batch_input { target_name: "A" }' + B, False)],
+    [
+        ("", True),
+        (A, True),
+        (B, True),
+        (A + B, False),
+        ('batch_input { target_name: "A" }' + B, False),
+    ],
 )
 def test_only_incomplete_configurations_need_completion(given, needed):
     assert needs_completion(config(given)) == needed

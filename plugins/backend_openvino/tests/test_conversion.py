@@ -33,7 +33,9 @@ def test_inputs_are_reshaped_if_enabled(name):
     field = FIELD.replace('"A"', f'"{name}"')
     assert shapes((2, 3), field, reshape_inputs=True) == {0: (-1, 5)}
     assert shapes((1, 2, 3), "max_batch_size: 4 " + field, reshape_inputs=True) == {0: (-1, -1, 5)}
-    assert shapes(None, "max_batch_size: 4 " + field, fixed_batch=True, reshape_inputs=True) == {0: (4, -1, 5)}
+    assert shapes(None, "max_batch_size: 4 " + field, fixed_batch=True, reshape_inputs=True) == {
+        0: (4, -1, 5)
+    }
     reshaped = field.replace("dims: [-1, 5]", "dims: [10] reshape { shape: [2, 5] }")
     assert shapes((2, 3), reshaped, reshape_inputs=True) == {0: (2, 5)}
 

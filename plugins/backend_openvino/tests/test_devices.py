@@ -5,7 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from tritonpy import InvalidArgument, MemoryUsage
-from tritonpy_backend_openvino.devices import check_device, check_precision, select_device, weight_memory
+from tritonpy_backend_openvino.devices import (
+    check_device,
+    check_precision,
+    select_device,
+    weight_memory,
+)
 from tritonpy_backend_openvino.settings import model_settings
 
 INTEL = ["CPU", "GPU.0", "GPU.1", "NPU"]
@@ -45,7 +50,13 @@ def test_available_devices_are_accepted(device):
 
 @pytest.mark.parametrize(
     ("device", "name"),
-    [("TPU", "TPU"), ("GPU.2", "GPU.2"), ("AUTO:CPU,VPU", "VPU"), ("BATCH:XPU(4)", "XPU"), ("AUTO:", "")],
+    [
+        ("TPU", "TPU"),
+        ("GPU.2", "GPU.2"),
+        ("AUTO:CPU,VPU", "VPU"),
+        ("BATCH:XPU(4)", "XPU"),
+        ("AUTO:", ""),
+    ],
 )
 def test_an_unknown_device_is_rejected_with_the_available_ones(device, name):
     with pytest.raises(InvalidArgument) as caught:
@@ -61,7 +72,9 @@ def compiled(*devices):
 
 
 CORE = SimpleNamespace(
-    get_property=lambda device, _name: {"CPU": ["FP32", "BF16", "INT8"], "GPU.0": ["FP32", "FP16"]}[device]
+    get_property=lambda device, _name: {"CPU": ["FP32", "BF16", "INT8"], "GPU.0": ["FP32", "FP16"]}[
+        device
+    ]
 )
 
 
@@ -69,14 +82,21 @@ def test_every_device_must_support_the_precision():
     check_precision(compiled("CPU"), CORE, "bf16", "m")
     check_precision(compiled("(CPU)", "GPU.0"), CORE, "fp32", "m")
     with pytest.raises(
-        InvalidArgument, match=r"^unable to load model 'm', device GPU.0 does not support bf16, only fp16, fp32$"
+        InvalidArgument,
+        match=r"^unable to load model 'm', device GPU.0 does not support bf16, only fp16, fp32$",
     ):
         check_precision(compiled("CPU", "GPU.0"), CORE, "bf16", "m")
 
 
 @pytest.mark.parametrize(
     ("device", "usage"),
-    [("CPU", ("CPU", 0)), ("(CPU)", ("CPU", 0)), ("GPU.1", ("GPU", 1)), ("GPU", ("GPU", 0)), ("NPU", ("CPU", 0))],
+    [
+        ("CPU", ("CPU", 0)),
+        ("(CPU)", ("CPU", 0)),
+        ("GPU.1", ("GPU", 1)),
+        ("GPU", ("GPU", 0)),
+        ("NPU", ("CPU", 0)),
+    ],
 )
 def test_weights_lie_on_the_device(device, usage):
     nodes = [

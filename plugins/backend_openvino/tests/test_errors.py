@@ -9,7 +9,10 @@ from tritonpy_backend_openvino.errors import to_triton_error, translate_errors
 
 def test_an_openvino_error_gets_tritons_text():
     error = to_triton_error("reading model", RuntimeError("out of luck\n\n"))
-    assert (error.message, error.code) == ("openvino error in reading model : out of luck", Code.INTERNAL)
+    assert (error.message, error.code) == (
+        "openvino error in reading model : out of luck",
+        Code.INTERNAL,
+    )
     assert error.reason is FailureReason.BACKEND
 
 
@@ -28,7 +31,8 @@ Check 'a == b' failed at src/plugins/x.cpp:385:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("Exception from src/a.cpp:1:", "Exception from src/a.cpp:1:"), ("", "RuntimeError")]
+    ("text", "expected"),
+    [("Exception from src/a.cpp:1:", "Exception from src/a.cpp:1:"), ("", "RuntimeError")],
 )
 def test_an_error_without_a_message_has_a_text(text, expected):
     assert to_triton_error("x", RuntimeError(text)).message == f"openvino error in x : {expected}"
@@ -36,7 +40,11 @@ def test_an_error_without_a_message_has_a_text(text, expected):
 
 def test_a_triton_error_keeps_its_text_and_code():
     error = to_triton_error("x", InvalidArgument("wrong"))
-    assert (type(error), error.message, error.reason) == (InvalidArgument, "wrong", FailureReason.BACKEND)
+    assert (type(error), error.message, error.reason) == (
+        InvalidArgument,
+        "wrong",
+        FailureReason.BACKEND,
+    )
 
 
 def test_an_error_may_name_its_object():

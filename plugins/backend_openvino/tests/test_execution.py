@@ -32,7 +32,9 @@ OPEN = [(shape, [-1] * len(shape)) for shape in SHAPES]
 def values(datatype, shape):
     count = int(np.prod(shape))
     if datatype == "BYTES":
-        return np.array([f"é{number}".encode() for number in range(count)] or np.empty(0), object).reshape(shape)
+        return np.array(
+            [f"é{number}".encode() for number in range(count)] or np.empty(0), object
+        ).reshape(shape)
     return np.arange(count).astype(DTYPES[datatype]).reshape(shape)
 
 
@@ -84,7 +86,13 @@ def test_an_aliased_input_is_returned_unchanged(models, run, datatype, shape, di
 def test_an_input_may_be_an_output_and_used_for_others(models, run):
     one, other = models.parameter("A", "FP32", [-1, 2]), models.parameter("B", "FP32", [-1, 2])
     models.save(
-        [models.result("SUM", ops.add(one, other)), ops.result(other), ops.result(other), ops.result(one)], [one, other]
+        [
+            models.result("SUM", ops.add(one, other)),
+            ops.result(other),
+            ops.result(other),
+            ops.result(one),
+        ],
+        [one, other],
     )
     config = """input [{ name: "A" data_type: TYPE_FP32 dims: 2 }, { name: "B" data_type: TYPE_FP32 dims: 2 }] max_batch_size: 4
         output [{ name: "SUM" data_type: TYPE_FP32 dims: 2 }, { name: "B" data_type: TYPE_FP32 dims: 2 },
@@ -99,26 +107,33 @@ def test_an_input_may_be_an_output_and_used_for_others(models, run):
 def test_a_scalar_of_the_model_is_one_element_for_clients(models, run, datatype):
     models.copied(datatype, [])
     given = np.ones(1, DTYPES[datatype])
-    out = run({"IN": given}, described(datatype, [1], [1, 1]).replace("dims: 1 dims: 1", "dims: 1"))["OUT"]
+    out = run(
+        {"IN": given}, described(datatype, [1], [1, 1]).replace("dims: 1 dims: 1", "dims: 1")
+    )["OUT"]
     assert out.shape == (1,)
     assert out.numpy().tolist() == [1]
 
 
 @pytest.mark.parametrize(
-    "make", [ops.relu, lambda node: ops.relu(ops.reshape(node, ops.constant(np.array([-1])), False))]
+    "make",
+    [ops.relu, lambda node: ops.relu(ops.reshape(node, ops.constant(np.array([-1])), False))],
 )
 def test_read_only_memory_is_used_without_a_copy(models, run, make):
     models.map("FP32", [-1, 2], make)
     raw = np.arange(-2, 2, dtype=np.float32).tobytes()
     given = np.frombuffer(raw, np.float32).reshape(2, 2)
-    out = run({"IN": given}, described("FP32", [-1, 2], [-1, 2] if make is ops.relu else [-1]))["OUT"]
+    out = run({"IN": given}, described("FP32", [-1, 2], [-1, 2] if make is ops.relu else [-1]))[
+        "OUT"
+    ]
     assert out.numpy().ravel().tolist() == [0, 0, 0, 1]
     assert raw == np.arange(-2, 2, dtype=np.float32).tobytes()
 
 
 def test_unaligned_memory_is_supported(models, run):
     models.map("FP32", [-1, 16], ops.relu)
-    given = np.frombuffer(b"x" + np.arange(160, dtype=np.float32).tobytes(), np.float32, offset=1).reshape(10, 16)
+    given = np.frombuffer(
+        b"x" + np.arange(160, dtype=np.float32).tobytes(), np.float32, offset=1
+    ).reshape(10, 16)
     assert not given.flags.aligned
     out = run({"IN": given}, described("FP32", [-1, 16]))["OUT"]
     assert out.numpy().tolist() == np.arange(160).reshape(10, 16).tolist()
@@ -146,7 +161,9 @@ def test_a_smaller_batch_is_padded_if_enabled(models, run, rows):
 
 def test_a_batch_of_another_size_is_rejected_with_tritons_text(models, run):
     models.map("FP32", [-1, 2], ops.relu)
-    assert run({"IN": values("FP32", (4, 2))}, BATCH, SKIP_OV_DYNAMIC_BATCHSIZE="YES")["OUT"].shape == (4, 2)
+    assert run({"IN": values("FP32", (4, 2))}, BATCH, SKIP_OV_DYNAMIC_BATCHSIZE="YES")[
+        "OUT"
+    ].shape == (4, 2)
     with pytest.raises(Internal) as caught:
         run({"IN": values("FP32", (3, 2))}, BATCH, SKIP_OV_DYNAMIC_BATCHSIZE="YES")
     assert caught.value.message == (
@@ -162,13 +179,20 @@ def test_a_model_made_for_one_row_takes_batches_of_any_size(models, run):
 
 
 def test_inputs_are_reshaped_if_enabled(models, run):
-    models.map("FP32", [1, 2], lambda node: ops.reduce_sum(node, ops.constant(np.array([1])), keep_dims=True))
+    models.map(
+        "FP32",
+        [1, 2],
+        lambda node: ops.reduce_sum(node, ops.constant(np.array([1])), keep_dims=True),
+    )
     config = """input { name: "IN" data_type: TYPE_FP32 dims: [-1, 5] } output { name: "OUT" data_type: TYPE_FP32 dims: [-1, 1] }"""
     with pytest.raises(
-        TritonError, match=r"the model expects 2 dimensions \(shape \[1,2\]\) but the model configuration specifies"
+        TritonError,
+        match=r"the model expects 2 dimensions \(shape \[1,2\]\) but the model configuration specifies",
     ):
         run({"IN": values("FP32", (2, 5))}, config)
-    assert run({"IN": values("FP32", (2, 5))}, config, RESHAPE_IO_LAYERS="YES")["OUT"].numpy().tolist() == [[10], [35]]
+    assert run({"IN": values("FP32", (2, 5))}, config, RESHAPE_IO_LAYERS="YES")[
+        "OUT"
+    ].numpy().tolist() == [[10], [35]]
 
 
 def test_model_state_is_reset_between_requests(models, opened):
@@ -177,14 +201,18 @@ def test_model_state_is_reset_between_requests(models, opened):
     old = ops.read_value(ops.constant(np.zeros((1, 2), np.float32)), variable)
     new = ops.add(source, old)
     models.path.parent.mkdir(parents=True)
-    whole = openvino.Model([models.result("OUT", new)], [ops.assign(new, variable)], [source], "test")
+    whole = openvino.Model(
+        [models.result("OUT", new)], [ops.assign(new, variable)], [source], "test"
+    )
     openvino.save_model(whole, models.path)
     config = text_format.Parse('name: "m" ' + described("FP32", [1, 2]), ModelConfig())
     compiled = opened(config).acquire(config, "CPU", ())
     assert compiled.stateful
     [request] = compiled.create_requests()
     for _ in range(2):
-        running = Execution(config, compiled).prepare([Tensor.from_numpy("IN", values("FP32", (1, 2)))], 1)
+        running = Execution(config, compiled).prepare(
+            [Tensor.from_numpy("IN", values("FP32", (1, 2)))], 1
+        )
         running.fill(request)
         request.infer()
         assert running.outputs()["OUT"].numpy().tolist() == [[0, 1]]

@@ -25,7 +25,10 @@ def test_a_computed_output_is_not_an_alias(models):
 
 
 def test_aliases_map_to_the_right_inputs(models):
-    nodes = [models.parameter(name, kind, [-1, 2]) for name, kind in (("A", "FP32"), ("B", "FP32"), ("C", "BYTES"))]
+    nodes = [
+        models.parameter(name, kind, [-1, 2])
+        for name, kind in (("A", "FP32"), ("B", "FP32"), ("C", "BYTES"))
+    ]
     made = [
         models.result("SUM", ops.add(nodes[0], nodes[1])),
         ops.result(nodes[1]),

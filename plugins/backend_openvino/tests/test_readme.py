@@ -40,7 +40,9 @@ def test_the_trained_classifier_is_served(repository, more):
         found = []
         for start in range(0, 400, 4):
             image = (digits.data[start : start + 4] / 16).astype(np.float32)
-            answer = client.infer("digits", [InferInput("image", [4, 64], "FP32").set_data_from_numpy(image)])
+            answer = client.infer(
+                "digits", [InferInput("image", [4, 64], "FP32").set_data_from_numpy(image)]
+            )
             found += answer.as_numpy("scores").argmax(axis=1).tolist()
     assert np.mean(np.array(found) == digits.target[:400]) > 0.95
 
@@ -53,4 +55,7 @@ def test_the_readme_lists_every_parameter_and_file():
         "CPU_EXTENSION_PATH", "RESHAPE_IO_LAYERS", "SKIP_OV_DYNAMIC_BATCHSIZE", "ENABLE_BATCH_PADDING", "precision",
     }  # fmt: skip
     assert all(f"`{name}`" in README for name in (*FILENAMES[1:], *PRECISIONS))
-    assert model_settings({"TARGET_DEVICE": "AUTO:GPU,CPU", "precision": "bf16"}).device == "AUTO:GPU,CPU"
+    assert (
+        model_settings({"TARGET_DEVICE": "AUTO:GPU,CPU", "precision": "bf16"}).device
+        == "AUTO:GPU,CPU"
+    )

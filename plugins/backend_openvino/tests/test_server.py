@@ -19,7 +19,8 @@ NO_PORTS = {"http": False, "grpc": False, "metrics": False}
 
 def parameters(**values):
     return "".join(
-        f' parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}' for key, value in values.items()
+        f' parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}'
+        for key, value in values.items()
     )
 
 
@@ -41,7 +42,9 @@ def add(models, model_repository):
 @pytest.fixture
 def serve(model_repository):
     def run(**more):
-        return running_server({"repositories": [{"url": str(model_repository.path)}], "frontends": NO_PORTS, **more})
+        return running_server(
+            {"repositories": [{"url": str(model_repository.path)}], "frontends": NO_PORTS, **more}
+        )
 
     return run
 
@@ -58,7 +61,11 @@ def test_models_without_a_configuration_are_served(add, serve):
     doubled(add("m"))
     with serve() as server:
         config = server.engine.model_config("m")
-        assert (config.backend, config.default_model_filename, config.max_batch_size) == ("openvino", "model.xml", 4)
+        assert (config.backend, config.default_model_filename, config.max_batch_size) == (
+            "openvino",
+            "model.xml",
+            4,
+        )
         answer = InProcessClient(server).infer("m", [numbers("IN", np.ones((2, 2)))])
         assert answer.as_numpy("OUT").tolist() == [[2, 2], [2, 2]]
         statistics = server.engine.statistics("m")[0]
@@ -67,11 +74,19 @@ def test_models_without_a_configuration_are_served(add, serve):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_concurrent_requests_get_their_own_responses_in_order(add, serve, way):
-    doubled(add("m", 'backend: "openvino" max_batch_size: 4 dynamic_batching { preserve_ordering: true }' + WAYS[way]))
+    doubled(
+        add(
+            "m",
+            'backend: "openvino" max_batch_size: 4 dynamic_batching { preserve_ordering: true }'
+            + WAYS[way],
+        )
+    )
     with serve() as server:
         client, order = InProcessClient(server), []
         calls = [
-            client.async_infer("m", [numbers("IN", np.full((1, 2), number))], request_id=str(number))
+            client.async_infer(
+                "m", [numbers("IN", np.full((1, 2), number))], request_id=str(number)
+            )
             for number in range(200)
         ]
         for number, call in enumerate(calls):
@@ -85,18 +100,36 @@ def test_concurrent_requests_get_their_own_responses_in_order(add, serve, way):
 def test_a_device_failure_affects_only_its_request(add, serve, way):
     models = add("m", 'backend: "openvino" ' + WAYS[way])
     row = models.parameter("ROW", "INT64", [1])
-    rows = [ops.constant(np.full((count, 2), value, np.float32)) for count, value in ((4, 0), (1, 1))]
-    models.save([models.result("OUT", ops.scatter_update(rows[0], row, rows[1], ops.constant(np.array(0))))], [row])
+    rows = [
+        ops.constant(np.full((count, 2), value, np.float32)) for count, value in ((4, 0), (1, 1))
+    ]
+    models.save(
+        [
+            models.result(
+                "OUT", ops.scatter_update(rows[0], row, rows[1], ops.constant(np.array(0)))
+            )
+        ],
+        [row],
+    )
     with serve() as server:
         client = InProcessClient(server)
-        chosen = [InferInput("ROW", [1], "INT64").set_data_from_numpy(np.array([number])) for number in (9, 1)]
+        chosen = [
+            InferInput("ROW", [1], "INT64").set_data_from_numpy(np.array([number]))
+            for number in (9, 1)
+        ]
         calls = [client.async_infer("m", [chosen[number % 2]]) for number in range(40)]
         for number, call in enumerate(calls):
             if number % 2:
-                assert call.get_result().as_numpy("OUT").tolist() == [[0, 0], [1, 1], [0, 0], [0, 0]]
+                assert call.get_result().as_numpy("OUT").tolist() == [
+                    [0, 0],
+                    [1, 1],
+                    [0, 0],
+                    [0, 0],
+                ]
             else:
                 with pytest.raises(
-                    InferenceServerException, match=r"openvino error in running inference : .*ScatterUpdate"
+                    InferenceServerException,
+                    match=r"openvino error in running inference : .*ScatterUpdate",
                 ):
                     call.get_result()
         assert server.engine.statistics("m")[0].inference_stats.fail.count == 20
@@ -115,10 +148,16 @@ FOLDING = """
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("strategy", ["direct {}", "oldest { max_candidate_sequences: 4 }"])
 def test_sequences_keep_their_state_and_their_order(add, serve, way, strategy):
-    models = add("m", 'backend: "openvino" max_batch_size: 4' + FOLDING.replace("STRATEGY", strategy) + WAYS[way])
+    models = add(
+        "m",
+        'backend: "openvino" max_batch_size: 4' + FOLDING.replace("STRATEGY", strategy) + WAYS[way],
+    )
     given, old, start = (models.parameter(name, "FP32", [-1, 1]) for name in ("IN", "OLD", "START"))
     total = ops.add(ops.add(old, given), ops.multiply(start, ops.constant(np.float32(100))))
-    models.save([models.result("OUT", total), models.result("NEW", ops.add(old, given))], [given, old, start])
+    models.save(
+        [models.result("OUT", total), models.result("NEW", ops.add(old, given))],
+        [given, old, start],
+    )
     steps = [(sequence, value) for value in (1.0, 2.0, 3.0) for sequence in (1, 2, 3)]
     with serve() as server:
         client = InProcessClient(server)
@@ -130,7 +169,10 @@ def test_sequences_keep_their_state_and_their_order(add, serve, way, strategy):
             for sequence, value in steps
         ]  # fmt: skip
         found = [float(call.get_result().as_numpy("OUT")[0, 0]) for call in calls]
-    assert found == [{1.0: 101.0 if s == 1 else 100.0 + s, 2.0: 3.0 * s, 3.0: 6.0 * s}[value] for s, value in steps]
+    assert found == [
+        {1.0: 101.0 if s == 1 else 100.0 + s, 2.0: 3.0 * s, 3.0: 6.0 * s}[value]
+        for s, value in steps
+    ]
 
 
 def test_a_bad_model_does_not_affect_others(add, serve):
@@ -153,8 +195,13 @@ def test_virtual_devices_serve(add, serve, kind):
     doubled(add("m", 'backend: "openvino" max_batch_size: 4' + parameters(TARGET_DEVICE=kind)))
     with serve() as server:
         client = InProcessClient(server)
-        calls = [client.async_infer("m", [numbers("IN", np.full((1, 2), number))]) for number in range(20)]
-        assert [call.get_result().as_numpy("OUT").tolist() for call in calls] == [[[2 * n, 2 * n]] for n in range(20)]
+        calls = [
+            client.async_infer("m", [numbers("IN", np.full((1, 2), number))])
+            for number in range(20)
+        ]
+        assert [call.get_result().as_numpy("OUT").tolist() for call in calls] == [
+            [[2 * n, 2 * n]] for n in range(20)
+        ]
 
 
 def resident():
@@ -164,7 +211,9 @@ def resident():
 def test_unloading_frees_memory(add, serve):
     rng = np.random.default_rng(0)
     doubled(add("first"))
-    weights = [rng.standard_normal((2048, 2048)).astype(np.float32) for _ in range(6)]  # 16 MiB each
+    weights = [
+        rng.standard_normal((2048, 2048)).astype(np.float32) for _ in range(6)
+    ]  # 16 MiB each
 
     def layers(node):
         for each in weights:
@@ -189,5 +238,7 @@ def test_unloading_frees_memory(add, serve):
         server.engine.unload_model("large")
         end = time.monotonic() + 60
         while resident() - before > held / 4:
-            assert time.monotonic() < end, f"{(resident() - before) >> 20} of {held >> 20} MiB did not come back"
+            assert time.monotonic() < end, (
+                f"{(resident() - before) >> 20} of {held >> 20} MiB did not come back"
+            )
             time.sleep(0.01)

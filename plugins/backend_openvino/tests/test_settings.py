@@ -8,7 +8,12 @@ from tritonpy_backend_openvino.settings import PRECISIONS, model_settings
 
 def test_the_defaults_are_openvinos():
     found = model_settings({})
-    assert (found.device, found.cpu_extension, found.precision, dict(found.properties)) == ("", "", "", {})
+    assert (found.device, found.cpu_extension, found.precision, dict(found.properties)) == (
+        "",
+        "",
+        "",
+        {},
+    )
     assert (found.fixed_batch, found.pad_batches, found.reshape_inputs) == (False, False, False)
 
 
@@ -35,7 +40,9 @@ def test_streams_may_be_left_to_the_device(value):
 
 @pytest.mark.parametrize("hint", ["LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT"])
 def test_every_hint_of_triton_is_known(hint):
-    assert model_settings({"PERFORMANCE_HINT": hint.lower()}).properties == {"PERFORMANCE_HINT": hint}
+    assert model_settings({"PERFORMANCE_HINT": hint.lower()}).properties == {
+        "PERFORMANCE_HINT": hint
+    }
 
 
 @pytest.mark.parametrize(("precision", "element"), PRECISIONS.items())
@@ -58,7 +65,11 @@ def test_padding_implies_a_fixed_batch_size():
     [
         ("INFERENCE_NUM_THREADS", "-1", "a non-negative number, got -1"),
         ("COMPILATION_NUM_THREADS", "Two", "a non-negative number, got two"),
-        ("COMPILATION_NUM_THREADS", "\N{SUPERSCRIPT TWO}", "a non-negative number, got \N{SUPERSCRIPT TWO}"),
+        (
+            "COMPILATION_NUM_THREADS",
+            "\N{SUPERSCRIPT TWO}",
+            "a non-negative number, got \N{SUPERSCRIPT TWO}",
+        ),
         ("HINT_BF16", "NO", "YES, got no"),
         ("NUM_STREAMS", "-1", "either AUTO/NUMA/<int_value>, got -1"),
         ("PERFORMANCE_HINT", "FAST", "LATENCY/THROUGHPUT/CUMULATIVE_THROUGHPUT, got fast"),
@@ -74,21 +85,30 @@ def test_an_invalid_value_is_rejected_with_the_valid_ones(key, value, text):
 
 
 def test_contradicting_precisions_are_rejected():
-    with pytest.raises(InvalidArgument, match="'HINT_BF16' and 'precision' contradict each other: YES and fp16"):
+    with pytest.raises(
+        InvalidArgument, match="'HINT_BF16' and 'precision' contradict each other: YES and fp16"
+    ):
         model_settings({"HINT_BF16": "YES", "precision": "fp16"})
 
 
 def test_an_unknown_precision_is_rejected_with_the_known_ones():
-    with pytest.raises(InvalidArgument, match="parameter 'precision' is 'int3', it must be one of fp32, bf16, fp16"):
+    with pytest.raises(
+        InvalidArgument, match="parameter 'precision' is 'int3', it must be one of fp32, bf16, fp16"
+    ):
         model_settings({"precision": "int3"})
 
 
 @pytest.mark.parametrize("key", ["INFERENCE_NUM_THREADS", "COMPILATION_NUM_THREADS", "NUM_STREAMS"])
 def test_an_excessive_thread_count_is_rejected(key):
-    with pytest.raises(InvalidArgument, match=f"parameter '{key}' is 4097, it must be at most 4096"):
+    with pytest.raises(
+        InvalidArgument, match=f"parameter '{key}' is 4097, it must be at most 4096"
+    ):
         model_settings({key: "4097"})
 
 
 def test_a_memory_limit_is_rejected():
-    with pytest.raises(Unsupported, match="'memory_limit_bytes' is not supported: OpenVINO cannot limit device memory"):
+    with pytest.raises(
+        Unsupported,
+        match="'memory_limit_bytes' is not supported: OpenVINO cannot limit device memory",
+    ):
         model_settings({"memory_limit_bytes": "1GiB"})

@@ -13,7 +13,9 @@ from tritonpy_backend_openvino.signature import read_signature
 @pytest.fixture
 def check(models):
     def make(dims, batched=False):
-        models.map("FP32", dims, lambda node: ops.reshape(node, np.array([-1, 4]), special_zero=False))
+        models.map(
+            "FP32", dims, lambda node: ops.reshape(node, np.array([-1, 4]), special_zero=False)
+        )
         model = openvino.Core().read_model(models.path)
         return ShapeChecker(openvino, model, read_signature(model), batched), model
 

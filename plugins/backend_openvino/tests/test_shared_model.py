@@ -32,10 +32,16 @@ def config(text=""):
 
 
 def write_onnx(path, kind="Add", opset=17, weights=None):
-    tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 2]) for name in "xy"]
-    graph = helper.make_graph([helper.make_node(kind, ["x", "x"], ["y"])], "g", tensors[:1], tensors[1:], weights or [])
+    tensors = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 2]) for name in "xy"
+    ]
+    graph = helper.make_graph(
+        [helper.make_node(kind, ["x", "x"], ["y"])], "g", tensors[:1], tensors[1:], weights or []
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path
+    )
 
 
 FORMATS = {
@@ -89,23 +95,34 @@ def compiled(models, opened):
 
 
 def test_settings_reach_openvino(compiled):
-    found = compiled(PERFORMANCE_HINT="THROUGHPUT", INFERENCE_NUM_THREADS="2", NUM_STREAMS="2", HINT_BF16="YES").model
+    found = compiled(
+        PERFORMANCE_HINT="THROUGHPUT", INFERENCE_NUM_THREADS="2", NUM_STREAMS="2", HINT_BF16="YES"
+    ).model
     names = ("PERFORMANCE_HINT", "INFERENCE_NUM_THREADS", "NUM_STREAMS", "INFERENCE_PRECISION_HINT")
     hint, threads, streams, precision = (found.get_property(name) for name in names)
     assert (hint, threads, streams) == ("THROUGHPUT", 2, 2)
-    assert precision.get_type_name() in {"bf16", "f32"}  # only a hint: unsupported precisions are ignored
+    assert precision.get_type_name() in {
+        "bf16",
+        "f32",
+    }  # only a hint: unsupported precisions are ignored
 
 
 def test_the_requests_keep_the_device_busy(compiled):
     assert compiled(PERFORMANCE_HINT="LATENCY").requests == 1
     assert compiled(NUM_STREAMS="2", INFERENCE_NUM_THREADS="2").requests == 2
-    assert compiled("instance_group { count: 2 }", NUM_STREAMS="2", INFERENCE_NUM_THREADS="2").requests == 1
+    assert (
+        compiled("instance_group { count: 2 }", NUM_STREAMS="2", INFERENCE_NUM_THREADS="2").requests
+        == 1
+    )
 
 
 def test_instances_get_a_stream_each_unless_configured_otherwise(compiled):
     two = "instance_group { count: 2 }"
     found = compiled(two, INFERENCE_NUM_THREADS="1")
-    assert (found.model.get_property("NUM_STREAMS"), found.model.get_property("INFERENCE_NUM_THREADS")) == (2, 2)
+    assert (
+        found.model.get_property("NUM_STREAMS"),
+        found.model.get_property("INFERENCE_NUM_THREADS"),
+    ) == (2, 2)
     assert found.requests == 1
     assert compiled(two, PERFORMANCE_HINT="LATENCY").model.get_property("NUM_STREAMS") == 1
     assert (
@@ -129,12 +146,19 @@ def test_each_instance_has_the_configured_threads(given, instances, expected):
 
 def test_a_pinned_instance_has_a_thread_per_core(compiled):
     assert compiled(cores=(0,)).model.get_property("INFERENCE_NUM_THREADS") == 1
-    assert compiled(cores=(0,), INFERENCE_NUM_THREADS="2").model.get_property("INFERENCE_NUM_THREADS") == 2
+    assert (
+        compiled(cores=(0,), INFERENCE_NUM_THREADS="2").model.get_property("INFERENCE_NUM_THREADS")
+        == 2
+    )
 
 
-@pytest.mark.parametrize("device", ["AUTO", "AUTO:CPU", "HETERO:CPU", "MULTI:CPU", "BATCH:CPU", "cpu"])
+@pytest.mark.parametrize(
+    "device", ["AUTO", "AUTO:CPU", "HETERO:CPU", "MULTI:CPU", "BATCH:CPU", "cpu"]
+)
 def test_every_virtual_device_computes(compiled, device):
-    found = compiled(TARGET_DEVICE=device, NUM_STREAMS="2", INFERENCE_NUM_THREADS="2", precision="fp32")
+    found = compiled(
+        TARGET_DEVICE=device, NUM_STREAMS="2", INFERENCE_NUM_THREADS="2", precision="fp32"
+    )
     request = found.create_requests()[0]
     request.infer({0: np.ones((3, 2), np.float32)})
     assert request.get_output_tensor(0).data.tolist() == [[2, 2]] * 3
@@ -156,7 +180,10 @@ def test_an_unknown_device_fails_the_load_with_the_available_ones(compiled):
 def test_nvidias_devices_are_refused_in_the_words_of_triton(compiled):
     with pytest.raises(InvalidArgument) as caught:
         compiled(kind="GPU")
-    assert caught.value.message == "unable to load model 'm', Triton OpenVINO backend supports only Kind CPU and AUTO"
+    assert (
+        caught.value.message
+        == "unable to load model 'm', Triton OpenVINO backend supports only Kind CPU and AUTO"
+    )
 
 
 def test_a_precision_that_the_device_lacks_fails_the_load(compiled):
@@ -165,13 +192,21 @@ def test_a_precision_that_the_device_lacks_fails_the_load(compiled):
         if precision.upper() in has:
             compiled(precision=precision)
         else:
-            with pytest.raises(InvalidArgument, match=f"device CPU does not support {precision}, only .*fp32"):
+            with pytest.raises(
+                InvalidArgument, match=f"device CPU does not support {precision}, only .*fp32"
+            ):
                 compiled(precision=precision)
 
 
 def test_the_weights_are_counted(models, opened):
-    models.map("FP32", [-1, 2], lambda node: openvino.opset13.matmul(node, np.ones((2, 3), np.float32), False, False))
-    fields = FIELDS.replace('"x"', '"IN"').replace('"y"', '"OUT"').replace("dims: 2 }", "dims: -1 }")
+    models.map(
+        "FP32",
+        [-1, 2],
+        lambda node: openvino.opset13.matmul(node, np.ones((2, 3), np.float32), False, False),
+    )
+    fields = (
+        FIELDS.replace('"x"', '"IN"').replace('"y"', '"OUT"').replace("dims: 2 }", "dims: -1 }")
+    )
     whole = config("max_batch_size: 4 " + fields.replace("-1", "2", 1).replace("-1", "3"))
     model = opened(whole)
     assert list(model.memory_usage()) == []
@@ -221,7 +256,9 @@ def flaws():
 
     def truncated_weights(models):
         weights = np.ones((2, 2), np.float32)
-        models.map("FP32", [-1, 2], lambda node: openvino.opset13.matmul(node, weights, False, False))
+        models.map(
+            "FP32", [-1, 2], lambda node: openvino.opset13.matmul(node, weights, False, False)
+        )
         models.path.with_suffix(".bin").write_bytes(b"1")
 
     def no_weights(models):
@@ -246,24 +283,31 @@ def flaws():
 def test_a_broken_model_fails_with_openvinos_text(models, opened, spoil):
     spoil(models)
     with pytest.raises(
-        TritonError, match=r"(?s)^openvino error in reading model : .*\S \(.*/1/model\.(xml|onnx)\)$"
+        TritonError,
+        match=r"(?s)^openvino error in reading model : .*\S \(.*/1/model\.(xml|onnx)\)$",
     ) as caught:
         opened(config("max_batch_size: 4 " + FIELDS)).signature()
     print(caught.value.message)
 
 
 def test_a_missing_file_is_named(opened, models):
-    with pytest.raises(Unavailable, match=rf"^unable to find '{models.folder}/1/model.xml' for model 'm'$"):
+    with pytest.raises(
+        Unavailable, match=rf"^unable to find '{models.folder}/1/model.xml' for model 'm'$"
+    ):
         opened(config()).signature()
 
 
 def test_a_missing_library_of_operators_is_named(opened):
-    with pytest.raises(TritonError, match=r"(?s)^openvino error in  loading custom CPU extensions : .*nowhere\.so"):
+    with pytest.raises(
+        TritonError, match=r"(?s)^openvino error in  loading custom CPU extensions : .*nowhere\.so"
+    ):
         opened(config(), CPU_EXTENSION_PATH="/nowhere.so")
 
 
 def test_an_operator_library_is_loaded_only_for_its_model(models, opened):
-    library = str(next(Path(find_spec("openvino_tokenizers").origin).parent.rglob("libopenvino_tokenizers.*")))
+    library = str(
+        next(Path(find_spec("openvino_tokenizers").origin).parent.rglob("libopenvino_tokenizers.*"))
+    )
     lower(models)
     text = """input { name: "IN" data_type: TYPE_STRING dims: -1 } output { name: "OUT" data_type: TYPE_STRING dims: -1 }"""
     compiled = opened(config(text), CPU_EXTENSION_PATH=library).acquire(config(text), "CPU", ())
@@ -279,10 +323,18 @@ def test_an_operator_library_is_loaded_only_for_its_model(models, opened):
 
 
 def test_batching_on_a_model_without_batching_is_rejected(models, opened):
-    models.map("FP32", [6, 2], lambda node: openvino.opset13.reshape(node, np.array([3, 4]), special_zero=False))
+    models.map(
+        "FP32",
+        [6, 2],
+        lambda node: openvino.opset13.reshape(node, np.array([3, 4]), special_zero=False),
+    )
     fields = FIELDS.replace('"x"', '"IN"').replace('"y"', '"OUT"')
-    whole = config("max_batch_size: 4 " + fields.replace("dims: 2 }", "dims: 4 }").replace("4", "2", 1))
-    with pytest.raises(TritonError, match="model 'm', tensor 'OUT': the model expects 2 dimensions"):
+    whole = config(
+        "max_batch_size: 4 " + fields.replace("dims: 2 }", "dims: 4 }").replace("4", "2", 1)
+    )
+    with pytest.raises(
+        TritonError, match="model 'm', tensor 'OUT': the model expects 2 dimensions"
+    ):
         opened(whole).acquire(whole, "CPU", ())
 
 
@@ -297,5 +349,7 @@ def test_instances_are_counted(text, count):
 
 def test_a_failed_import_gives_installation_instructions(monkeypatch):
     monkeypatch.setitem(sys.modules, "openvino", None)
-    with pytest.raises(Unavailable, match=r"^OpenVINO cannot be imported .* tritonpy-backend-openvino$"):
+    with pytest.raises(
+        Unavailable, match=r"^OpenVINO cannot be imported .* tritonpy-backend-openvino$"
+    ):
         import_openvino()

@@ -7,7 +7,13 @@ import pytest
 from openvino import opset13 as ops
 
 from tritonpy import DATATYPES, Unsupported
-from tritonpy_backend_openvino.signature import Signature, TensorInfo, read_signature, shortest_name, with_aliases
+from tritonpy_backend_openvino.signature import (
+    Signature,
+    TensorInfo,
+    read_signature,
+    shortest_name,
+    with_aliases,
+)
 
 
 def read(path):
@@ -33,7 +39,9 @@ def test_dimensions_and_rank_may_be_dynamic(models):
 def test_an_unsupported_type_is_rejected():
     node = ops.parameter(openvino.PartialShape([2]), openvino.Type.i4)
     node.output(0).set_names({"IN"})
-    with pytest.raises(Unsupported, match="the element type of I/O 'IN' is i4, which the protocol does not support"):
+    with pytest.raises(
+        Unsupported, match="the element type of I/O 'IN' is i4, which the protocol does not support"
+    ):
         read_signature(openvino.Model([ops.result(node)], [node]))
 
 
@@ -42,11 +50,15 @@ def test_tensors_without_names_are_counted(models):
     path = models.save([ops.result(ops.relu(node)) for node in nodes], nodes)
     path.write_text(re.sub(r' (output_)?names="[^"]*"', "", path.read_text()))
     signature = read(path)
-    assert (list(signature.inputs), list(signature.outputs)) == (["INPUT__0", "INPUT__1"], ["OUTPUT__0", "OUTPUT__1"])
+    assert (list(signature.inputs), list(signature.outputs)) == (
+        ["INPUT__0", "INPUT__1"],
+        ["OUTPUT__0", "OUTPUT__1"],
+    )
 
 
 @pytest.mark.parametrize(
-    ("names", "name"), [(["x:0", "x"], "x"), (["long_name", "x:0"], "long_name"), (["bb", "a", "b"], "a"), ([], "")]
+    ("names", "name"),
+    [(["x:0", "x"], "x"), (["long_name", "x:0"], "long_name"), (["bb", "a", "b"], "a"), ([], "")],
 )
 def test_the_shortest_name_is_used(names, name):
     assert shortest_name(names) == name
@@ -65,7 +77,10 @@ def test_the_first_dimension_is_the_batch_by_layout_or_if_dynamic(layout, dims, 
 
 def test_the_layout_is_read_from_the_model(models):
     signature = read(models.map("FP32", [1, 3, 4, 4], ops.relu, "NCHW"))
-    assert (signature.inputs["IN"].layout, signature.outputs["OUT"].layout) == ("[N,C,H,W]", "[N,C,H,W]")
+    assert (signature.inputs["IN"].layout, signature.outputs["OUT"].layout) == (
+        "[N,C,H,W]",
+        "[N,C,H,W]",
+    )
     assert signature.can_batch
 
 

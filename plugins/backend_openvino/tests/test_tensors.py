@@ -38,7 +38,9 @@ def test_a_result_array_keeps_its_tensor_alive():
 @pytest.mark.parametrize("shape", [(2, 2), (4,), (4, 1, 1)])
 def test_strings_make_a_round_trip(shape):
     words = [b"", "é".encode(), b"\xff\xfe", b"a\0b"]
-    tensor = string_tensor(openvino, Tensor.from_numpy("IN", np.array(words, object).reshape(shape)), shape)
+    tensor = string_tensor(
+        openvino, Tensor.from_numpy("IN", np.array(words, object).reshape(shape)), shape
+    )
     assert to_array(tensor, "BYTES").ravel().tolist() == words
     assert to_array(tensor, "BYTES").shape == shape
 

@@ -43,7 +43,10 @@ class OpenVinoBackend(Backend):
         result = complete_config(model.config, opened.signature(), model.default_max_batch_size)
         if result.max_batch_size != model.config.max_batch_size:
             model.log.info(
-                "model '%s' supports batching and its configuration sets no max_batch_size: using %d",
+                (
+                    "model '%s' supports batching and its configuration sets no max_batch_size: "
+                    "using %d"
+                ),
                 model.name, result.max_batch_size,
             )  # fmt: skip
         return result
@@ -89,7 +92,11 @@ class OpenVinoBackend(Backend):
     def _finish(batch: Batch, running: RunningBatch, error: Exception | None) -> None:
         batch.stamp()
         try:
-            responses = scatter(batch, running.outputs()) if error is None else _failed_responses(batch, error)
+            responses = (
+                scatter(batch, running.outputs())
+                if error is None
+                else _failed_responses(batch, error)
+            )
         except Exception as failure:
             responses = _failed_responses(batch, failure)
         batch.respond(responses)

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tritonpy import DTYPES, Internal, InvalidArgument
-from tritonpy.config import DATATYPE_OF_NUMBER, control_inputs, dims_misfit, model_dims, unable_to_load
+from tritonpy.config import (
+    DATATYPE_OF_NUMBER,
+    control_inputs,
+    dims_misfit,
+    model_dims,
+    unable_to_load,
+)
 from tritonpy_backend_openvino.signature import Signature, TensorInfo, with_aliases
 
 if TYPE_CHECKING:
@@ -21,17 +27,26 @@ def check_inputs(config: ModelConfig, signature: Signature, reshape_inputs: bool
     With `reshape_inputs`, the model is reshaped to the configured shapes, so they are not checked.
     """
     sequence = config.sequence_batching
-    own = [*control_inputs(config), *[(state.input_name, state.data_type) for state in sequence.state]]
+    own = [
+        *control_inputs(config),
+        *[(state.input_name, state.data_type) for state in sequence.state],
+    ]
     own += [(name, each.data_type) for each in config.batch_input for name in each.target_name]
     count = len(config.input) + len(own)
     if count != len(signature.inputs):
-        raise unable_to_load(config, f"configuration expects {count} inputs, model provides {len(signature.inputs)}")
+        raise unable_to_load(
+            config, f"configuration expects {count} inputs, model provides {len(signature.inputs)}"
+        )
     known = with_aliases(signature.inputs)
     for field in config.input:
         info = _known("input", known, signature.inputs, field.name)
         if field.optional:
             raise unable_to_load(
-                config, f"optional input '{field.name}' is not supported, the model has no default value for it"
+                config,
+                (
+                    f"optional input '{field.name}' is not supported, the model has no default "
+                    "value for it"
+                ),
             )
         _check_input_type(config, field.name, field.data_type, info)
         if not reshape_inputs and not field.allow_ragged_batch:
@@ -54,10 +69,14 @@ def check_outputs(config: ModelConfig, signature: Signature) -> None:
         _check_output_type(config, state.output_name, state.data_type, info)
 
 
-def _known(kind: str, known: Mapping[str, TensorInfo], infos: Mapping[str, TensorInfo], name: str) -> TensorInfo:
+def _known(
+    kind: str, known: Mapping[str, TensorInfo], infos: Mapping[str, TensorInfo], name: str
+) -> TensorInfo:
     info = known.get(name)
     if info is None:
-        raise InvalidArgument(f"unexpected inference {kind} '{name}', allowed {kind}s are: {', '.join(sorted(infos))}")
+        raise InvalidArgument(
+            f"unexpected inference {kind} '{name}', allowed {kind}s are: {', '.join(sorted(infos))}"
+        )
     return info
 
 
@@ -80,7 +99,9 @@ def _datatype(config: ModelConfig, what: str, number: int) -> str:
     return configured.name
 
 
-def _datatype_mismatch(config: ModelConfig, what: str, number: int, info: TensorInfo) -> InvalidArgument:
+def _datatype_mismatch(
+    config: ModelConfig, what: str, number: int, info: TensorInfo
+) -> InvalidArgument:
     return unable_to_load(
         config,
         f"configuration expects datatype {DATATYPE_OF_NUMBER[number].config_name} for {what}, "
@@ -102,11 +123,15 @@ def is_convertible(source: str, target: str) -> bool:
         return False
     # numpy has no casting rule for BF16; BF16 represents every 8-bit integer exactly
     if "BF16" in {source, target}:
-        return target in _FLOAT_TYPES and (source in _FLOAT_TYPES or source in {"BOOL", "INT8", "UINT8"})
+        return target in _FLOAT_TYPES and (
+            source in _FLOAT_TYPES or source in {"BOOL", "INT8", "UINT8"}
+        )
     return {source, target} <= _FLOAT_TYPES or np.can_cast(DTYPES[source], DTYPES[target], "safe")
 
 
-def _check_dims(config: ModelConfig, field: ModelInput | ModelOutput, info: TensorInfo, exact: bool) -> None:
+def _check_dims(
+    config: ModelConfig, field: ModelInput | ModelOutput, info: TensorInfo, exact: bool
+) -> None:
     """Check the dimensions of one tensor.
 
     With `exact`, the batch dimension of a batching model is checked, too, and a fixed model
@@ -118,7 +143,9 @@ def _check_dims(config: ModelConfig, field: ModelInput | ModelOutput, info: Tens
     where = f"model '{config.name}', tensor '{field.name}': "
     rows = config.max_batch_size
     if not info.dims and rows:
-        raise InvalidArgument(f"{where}for the model to support batching the shape should have at least 1 dimension")
+        raise InvalidArgument(
+            f"{where}for the model to support batching the shape should have at least 1 dimension"
+        )
     if not info.dims and dims == (1,):  # the configuration has no scalars: clients see one element
         return
     full = (rows, *dims) if rows else dims
@@ -127,7 +154,9 @@ def _check_dims(config: ModelConfig, field: ModelInput | ModelOutput, info: Tens
     raise dims_misfit(config, field.name, info.dims, full)
 
 
-def _compatible(model: Sequence[int], configured: Sequence[int], batched: bool, exact: bool) -> bool:
+def _compatible(
+    model: Sequence[int], configured: Sequence[int], batched: bool, exact: bool
+) -> bool:
     if len(model) != len(configured):
         return False
     pairs = list(zip(model, configured, strict=True))

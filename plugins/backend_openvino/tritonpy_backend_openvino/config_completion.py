@@ -23,7 +23,9 @@ def needs_completion(config: ModelConfig) -> bool:
     return not (config.output and (config.input or config.batch_input))
 
 
-def complete_config(config: ModelConfig, signature: Signature, default_max_batch_size: int) -> ModelConfig:
+def complete_config(
+    config: ModelConfig, signature: Signature, default_max_batch_size: int
+) -> ModelConfig:
     """Return a copy of `config` with inputs, outputs, batch size and batching filled in.
 
     A model that supports batching gets `default_max_batch_size`, but at least 1, if its
@@ -39,7 +41,10 @@ def complete_config(config: ModelConfig, signature: Signature, default_max_batch
     batched = result.max_batch_size > 0
     # Clients do not see the tensors that the server manages for sequences.
     sequence = result.sequence_batching
-    server_inputs = {*[each.name for each in sequence.control_input], *[state.input_name for state in sequence.state]}
+    server_inputs = {
+        *[each.name for each in sequence.control_input],
+        *[state.input_name for state in sequence.state],
+    }
     if not (result.input or result.batch_input):
         inputs = _exclude(signature.inputs, server_inputs)
         _add_fields(result.input, inputs, batched)
@@ -48,7 +53,9 @@ def complete_config(config: ModelConfig, signature: Signature, default_max_batch
                 _set_format(field, inputs[field.name])
     if not result.output:
         _add_fields(
-            result.output, _exclude(signature.outputs, {state.output_name for state in sequence.state}), batched
+            result.output,
+            _exclude(signature.outputs, {state.output_name for state in sequence.state}),
+            batched,
         )
     return result
 
@@ -58,14 +65,16 @@ def _exclude(infos: Mapping[str, TensorInfo], names: Container[str]) -> Mapping[
 
 
 def _add_fields(
-    fields: RepeatedCompositeFieldContainer[ModelInput] | RepeatedCompositeFieldContainer[ModelOutput],
+    fields: RepeatedCompositeFieldContainer[ModelInput]
+    | RepeatedCompositeFieldContainer[ModelOutput],
     infos: Mapping[str, TensorInfo],
     batched: bool,
 ) -> None:
     for name, info in infos.items():
         if info.dims is None:
             raise InvalidArgument(
-                f"the number of dimensions of '{name}' is dynamic in the model: the configuration must set its dims"
+                f"the number of dimensions of '{name}' is dynamic in the model: "
+                "the configuration must set its dims"
             )
         field = fields.add(name=name, data_type=DATATYPES[info.datatype].number)
         set_dims(field, info.dims, batched)

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from tritonpy.config import DATATYPE_OF_NUMBER
 from tritonpy_backend_openvino.errors import translate_errors
-from tritonpy_backend_openvino.signature import ELEMENTS_OF_DATATYPES, Signature, TensorInfo, with_aliases
+from tritonpy_backend_openvino.signature import (
+    ELEMENTS_OF_DATATYPES,
+    Signature,
+    TensorInfo,
+    with_aliases,
+)
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -15,7 +20,9 @@ if TYPE_CHECKING:
 Dims = tuple[int, ...]
 
 
-def input_shapes(config: ModelConfig, signature: Signature, fixed_batch: bool, reshape_inputs: bool) -> dict[int, Dims]:
+def input_shapes(
+    config: ModelConfig, signature: Signature, fixed_batch: bool, reshape_inputs: bool
+) -> dict[int, Dims]:
     """Return the new shapes of inputs by index, without those that keep their shape.
 
     With batching, the first dimension is dynamic, or the largest batch with `fixed_batch`. With
@@ -24,14 +31,19 @@ def input_shapes(config: ModelConfig, signature: Signature, fixed_batch: bool, r
     given: Mapping[str, Dims] = {}
     if reshape_inputs:
         fields = config.input
-        given = {each.name: tuple(each.reshape.shape if each.HasField("reshape") else each.dims) for each in fields}
+        given = {
+            each.name: tuple(each.reshape.shape if each.HasField("reshape") else each.dims)
+            for each in fields
+        }
     wanted = {}
     rows = config.max_batch_size
     known = with_aliases(signature.inputs)
     by_index = {known[name].index: dims for name, dims in given.items()}
     ragged = {known[each.name].index for each in config.input if each.allow_ragged_batch}
     for info in signature.inputs.values():
-        dims = _shape(info, by_index.get(info.index), rows if info.index not in ragged else 0, fixed_batch)
+        dims = _shape(
+            info, by_index.get(info.index), rows if info.index not in ragged else 0, fixed_batch
+        )
         if dims is not None and dims != info.dims:
             wanted[info.index] = dims
     return wanted
@@ -54,7 +66,9 @@ def reshape(openvino: Any, model: Any, shapes: Mapping[int, Dims]) -> None:
     """
     if shapes:
         with translate_errors("reshaping the inputs"):
-            model.reshape({index: openvino.PartialShape(list(dims)) for index, dims in shapes.items()})
+            model.reshape(
+                {index: openvino.PartialShape(list(dims)) for index, dims in shapes.items()}
+            )
 
 
 def convert(openvino: Any, model: Any, config: ModelConfig, signature: Signature) -> Any:
@@ -71,7 +85,10 @@ def convert(openvino: Any, model: Any, config: ModelConfig, signature: Signature
         *[(each.name, each.data_type) for each in config.output],
         *[(each.output_name, each.data_type) for each in sequence.state],
     ]
-    wanted_inputs, wanted_outputs = _conversions(inputs, signature.inputs), _conversions(outputs, signature.outputs)
+    wanted_inputs, wanted_outputs = (
+        _conversions(inputs, signature.inputs),
+        _conversions(outputs, signature.outputs),
+    )
     if not (wanted_inputs or wanted_outputs):
         return model
     with translate_errors("setting precision"):
@@ -83,7 +100,9 @@ def convert(openvino: Any, model: Any, config: ModelConfig, signature: Signature
         return steps.build()
 
 
-def _conversions(configured: Iterable[tuple[str, int]], infos: Mapping[str, TensorInfo]) -> dict[int, str]:
+def _conversions(
+    configured: Iterable[tuple[str, int]], infos: Mapping[str, TensorInfo]
+) -> dict[int, str]:
     known = with_aliases(infos)
     return {
         known[name].index: ELEMENTS_OF_DATATYPES[datatype]

@@ -20,7 +20,8 @@ def select_device(kind: str, settings: ModelSettings, model: str) -> str:
     """
     if kind == "GPU":
         raise InvalidArgument(
-            f"unable to load model '{model}', Triton OpenVINO backend supports only Kind CPU and AUTO"
+            f"unable to load model '{model}', Triton OpenVINO backend supports only Kind CPU and "
+            "AUTO"
         )
     return settings.device or ("AUTO" if kind == "MODEL" else "CPU")
 
@@ -34,10 +35,13 @@ def check_device(device: str, available: Sequence[str], model: str) -> None:
     names = [virtual, *listed.split(",")] if colon else [virtual]
     for name in names:
         plain = re.sub(r"\(\d+\)$", "", name.strip()).removeprefix("-")
-        if plain in VIRTUAL_DEVICES or any(plain in (each, each.partition(".")[0]) for each in available):
+        if plain in VIRTUAL_DEVICES or any(
+            plain in (each, each.partition(".")[0]) for each in available
+        ):
             continue
         raise InvalidArgument(
-            f"unable to load model '{model}', TARGET_DEVICE {device} names the unknown device '{plain}', available devices are: "
+            f"unable to load model '{model}', TARGET_DEVICE {device} names the unknown device "
+            f"'{plain}', available devices are: "
             f"{', '.join(available)}; and the virtual devices {', '.join(VIRTUAL_DEVICES)}"
         )
 
@@ -47,14 +51,21 @@ def check_precision(compiled: Any, core: Any, precision: str, model: str) -> Non
     for device in compiled.get_property("EXECUTION_DEVICES"):
         has = core.get_property(device.strip("()"), "OPTIMIZATION_CAPABILITIES")
         if precision.upper() not in has:
-            supported = ", ".join(sorted(each.lower() for each in has if each in {"FP32", "BF16", "FP16"}))
+            supported = ", ".join(
+                sorted(each.lower() for each in has if each in {"FP32", "BF16", "FP16"})
+            )
             raise InvalidArgument(
-                f"unable to load model '{model}', device {device} does not support {precision}, only {supported}"
+                f"unable to load model '{model}', device {device} does not support {precision}, "
+                f"only {supported}"
             )
 
 
 def weight_memory(model: Any, compiled: Any) -> MemoryUsage:
     """Return the size of the constants of `model`, on the first device that `compiled` runs on."""
     kind, _, number = compiled.get_property("EXECUTION_DEVICES")[0].strip("()").partition(".")
-    size = sum(node.get_byte_size() for node in model.get_ops() if node.get_type_name() == "Constant")
-    return MemoryUsage("GPU", int(number or 0), size) if kind == "GPU" else MemoryUsage("CPU", 0, size)
+    size = sum(
+        node.get_byte_size() for node in model.get_ops() if node.get_type_name() == "Constant"
+    )
+    return (
+        MemoryUsage("GPU", int(number or 0), size) if kind == "GPU" else MemoryUsage("CPU", 0, size)
+    )

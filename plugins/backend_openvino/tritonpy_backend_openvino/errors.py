@@ -10,7 +10,9 @@ from tritonpy import Internal, TritonError
 from tritonpy.metrics import FailureReason
 
 # Lines with the location of a failure in OpenVINO's source. The message follows in separate lines.
-_SOURCE_LOCATION = re.compile(r"(Caught exception: )?Exception from \S+:\d+:?$|Check '.*' failed at \S+:\d+:?$")
+_SOURCE_LOCATION = re.compile(
+    r"(Caught exception: )?Exception from \S+:\d+:?$|Check '.*' failed at \S+:\d+:?$"
+)
 
 
 def to_triton_error(action: str, error: Exception) -> TritonError:
@@ -27,7 +29,9 @@ def translate_errors(action: str, what: object = "") -> Iterator[None]:
         yield
     except Exception as error:
         failure = to_triton_error(action, error)
-        raise type(failure)(f"{failure.message} ({what})" if what else failure.message, failure.reason) from error
+        raise type(failure)(
+            f"{failure.message} ({what})" if what else failure.message, failure.reason
+        ) from error
 
 
 def _message(error: Exception) -> str:

@@ -47,7 +47,9 @@ class Execution:
         self.openvino = compiled.openvino
         self.inputs = with_aliases(compiled.signature.inputs)
         self.count = len(compiled.signature.inputs)
-        self.elements = {name: getattr(self.openvino.Type, each) for name, each in ELEMENTS_OF_DATATYPES.items()}
+        self.elements = {
+            name: getattr(self.openvino.Type, each) for name, each in ELEMENTS_OF_DATATYPES.items()
+        }
         self.stateful = compiled.stateful
         self.shapes = compiled.shapes if compiled.shapes.is_needed else None
         self.rows = config.max_batch_size if compiled.settings.fixed_batch else 0
@@ -55,7 +57,9 @@ class Execution:
         known = with_aliases(compiled.signature.outputs)
         shapes = {state.output_name: tuple(state.dims) for state in config.sequence_batching.state}
         shapes.update({field.name: tuple(field.dims) for field in config.output})
-        self.outputs = [self._output(name, known[name], shape, compiled) for name, shape in shapes.items()]
+        self.outputs = [
+            self._output(name, known[name], shape, compiled) for name, shape in shapes.items()
+        ]
 
     def prepare(self, tensors: Sequence[Tensor], rows: int) -> RunningBatch:
         """Return a batch of `rows` that is ready to run.
@@ -64,12 +68,16 @@ class Execution:
         """
         if self.rows and rows != self.rows and not self._pads:
             raise Internal(
-                f"expected requests with batch size '{self.rows}', got '{rows}'... this error can be avoided by setting "
-                "'ENABLE_BATCH_PADDING' parameter in model configuration to 'YES' at a performance cost."
+                f"expected requests with batch size '{self.rows}', got '{rows}'... "
+                "this error can be avoided by setting "
+                "'ENABLE_BATCH_PADDING' parameter in model configuration to 'YES' at a "
+                "performance cost."
             )
         return RunningBatch(self, tensors, rows)
 
-    def _output(self, name: str, info: TensorInfo, client_shape: Shape, compiled: CompiledModel) -> _Output:
+    def _output(
+        self, name: str, info: TensorInfo, client_shape: Shape, compiled: CompiledModel
+    ) -> _Output:
         shape = (0,) if info.dims is None else tuple(max(dim, 0) for dim in info.dims)
         return _Output(
             name, info.index, info.datatype, self.elements[info.datatype], shape,
@@ -96,17 +104,24 @@ class RunningBatch:
         try:
             # else OpenVINO would compute with tensors left from the last batch
             if len(self._tensors) != execution.count:
-                raise Internal(f"the model has {execution.count} inputs, but the batch has {len(self._tensors)}")  # noqa: TRY301
+                raise Internal(  # noqa: TRY301
+                    f"the model has {execution.count} inputs, but the batch has "
+                    f"{len(self._tensors)}"
+                )
             given = {index: self._input_tensor(tensor) for index, tensor in self._tensors.items()}
             if execution.shapes is not None:
-                execution.shapes.check({index: tuple(tensor.shape) for index, tensor in given.items()})
+                execution.shapes.check(
+                    {index: tuple(tensor.shape) for index, tensor in given.items()}
+                )
             if execution.stateful:  # a request must not see state that another one left behind
                 request.reset_state()
             for index, tensor in given.items():
                 request.set_input_tensor(index, tensor)
             for output in execution.outputs:
                 made = (
-                    None if output.source_input is not None else execution.openvino.Tensor(output.element, output.shape)
+                    None
+                    if output.source_input is not None
+                    else execution.openvino.Tensor(output.element, output.shape)
                 )
                 if made is not None:
                     request.set_output_tensor(output.index, made)
@@ -117,7 +132,9 @@ class RunningBatch:
     def outputs(self) -> dict[str, Tensor]:
         """Return the outputs of the batch; call it when its request is complete."""
         return {
-            output.name: self._read_alias(output) if made is None else self._read_output(output, made)
+            output.name: self._read_alias(output)
+            if made is None
+            else self._read_output(output, made)
             for output, made in zip(self._execution.outputs, self._output_tensors, strict=True)
         }
 
@@ -137,11 +154,14 @@ class RunningBatch:
         if self._execution.rows > self._rows:
             array = array[: self._rows]
         return Tensor.from_numpy(
-            output.name, array if output.client_shape is None else array.reshape(output.client_shape)
+            output.name,
+            array if output.client_shape is None else array.reshape(output.client_shape),
         )
 
     def _read_alias(self, output: _Output) -> Tensor:
-        assert output.source_input is not None, "only what is not computed is passed on: this is a bug"  # noqa: S101
+        assert output.source_input is not None, (  # noqa: S101
+            "only what is not computed is passed on: this is a bug"
+        )
         tensor = self._tensors[output.source_input]
         return tensor.view(output.name, output.client_shape or tensor.shape)
 

@@ -9,7 +9,14 @@ from tritonpy.config import resolve_model_file
 
 # By format: OpenVINO IR, ONNX, PaddlePaddle, TensorFlow SavedModel and frozen graph, TensorFlow
 # Lite.
-FILENAMES = ("model.xml", "model.onnx", "model.pdmodel", "model.saved_model", "model.pb", "model.tflite")
+FILENAMES = (
+    "model.xml",
+    "model.onnx",
+    "model.pdmodel",
+    "model.saved_model",
+    "model.pb",
+    "model.tflite",
+)
 
 
 def model_file(version_folder: Path, chosen: str, model: str) -> Path:
@@ -22,7 +29,8 @@ def model_file(version_folder: Path, chosen: str, model: str) -> Path:
         path = resolve_model_file(chosen, version_folder, version_folder.parent)
     else:
         path = next(
-            (found for name in FILENAMES if (found := version_folder / name).exists()), version_folder / FILENAMES[0]
+            (found for name in FILENAMES if (found := version_folder / name).exists()),
+            version_folder / FILENAMES[0],
         )
     if path.is_dir() and (path / path.name).is_file():
         path /= path.name

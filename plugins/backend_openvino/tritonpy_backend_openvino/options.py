@@ -15,10 +15,15 @@ class OpenVinoOptions(Options, frozen=True):
     default_max_batch_size: Annotated[
         int | None,
         msgspec.Meta(
-            description="max_batch_size of models that support batching and set none (default: the server's)."
+            description=(
+                "max_batch_size of models that support batching and set none (default: "
+                "the server's)."
+            )
         ),
     ] = None
     cache_dir: Annotated[
         str,
-        msgspec.Meta(description="Folder for compiled models, which then load faster the next time."),
+        msgspec.Meta(
+            description="Folder for compiled models, which then load faster the next time."
+        ),
     ] = ""

@@ -44,7 +44,8 @@ class InferRequestPool:
         """
         request = self._next
         fill(request)
-        request.start_async()  # not `infer`: with one thread it does not report the reason of a failure
+        # Not `infer`: with one thread it does not report the reason of a failure.
+        request.start_async()
         if not self._threads:
             finish(_wait_for_error(request))
             return
@@ -63,7 +64,9 @@ class InferRequestPool:
         while (started := self._started.get()) is not None:
             request, finish = started
             error = _wait_for_error(request)
-            self._free.put(request)  # before the responses are built, so the device has work meanwhile
+            self._free.put(
+                request
+            )  # before the responses are built, so the device has work meanwhile
             finish(error)
             del started, finish  # they keep the batch's memory alive
 

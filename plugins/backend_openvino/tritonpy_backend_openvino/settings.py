@@ -42,7 +42,9 @@ def model_settings(parameters: Mapping[str, str]) -> ModelSettings:
     `Unsupported` for a memory limit.
     """
     if "memory_limit_bytes" in parameters:
-        raise Unsupported("parameter 'memory_limit_bytes' is not supported: OpenVINO cannot limit device memory")
+        raise Unsupported(
+            "parameter 'memory_limit_bytes' is not supported: OpenVINO cannot limit device memory"
+        )
     pad_batches = _parse_switch(parameters, "ENABLE_BATCH_PADDING")
     return ModelSettings(
         device=parameters.get("TARGET_DEVICE", "").upper(),
@@ -70,7 +72,9 @@ def _properties(parameters: Mapping[str, str]) -> Properties:
         found["NUM_STREAMS"] = _count("NUM_STREAMS", streams, "either AUTO/NUMA/<int_value>")
     hint = parameters.get("PERFORMANCE_HINT", "").lower()
     if hint and hint not in _HINTS:
-        raise _unexpected_value("PERFORMANCE_HINT", "LATENCY/THROUGHPUT/CUMULATIVE_THROUGHPUT", hint)
+        raise _unexpected_value(
+            "PERFORMANCE_HINT", "LATENCY/THROUGHPUT/CUMULATIVE_THROUGHPUT", hint
+        )
     if hint:
         found["PERFORMANCE_HINT"] = hint.upper()
     precision = _precision(parameters)
@@ -96,7 +100,9 @@ def _precision(parameters: Mapping[str, str]) -> str:
     given = parameters.get("precision", "")
     chosen = given and parameter_choice("precision", given, PRECISIONS)
     if chosen not in {"", "bf16"} and _has_bf16_hint(parameters):
-        raise InvalidArgument(f"the parameters 'HINT_BF16' and 'precision' contradict each other: YES and {chosen}")
+        raise InvalidArgument(
+            f"the parameters 'HINT_BF16' and 'precision' contradict each other: YES and {chosen}"
+        )
     return chosen
 
 

@@ -44,7 +44,9 @@ class ShapeChecker:
         if key in self._known:
             return
         with self._lock, translate_errors("setting tensor data"):
-            self._model.reshape({index: self._openvino.PartialShape(list(shape)) for index, shape in shapes.items()})
+            self._model.reshape(
+                {index: self._openvino.PartialShape(list(shape)) for index, shape in shapes.items()}
+            )
             if len(self._known) >= _MAX_CACHED:
                 self._known.clear()
             self._known.add(key)

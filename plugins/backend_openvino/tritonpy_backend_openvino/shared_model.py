@@ -11,7 +11,12 @@ from tritonpy import MemoryUsage, ModelContext, Unavailable
 from tritonpy.plugins import install_command
 from tritonpy_backend_openvino.config_check import check_inputs, check_outputs
 from tritonpy_backend_openvino.conversion import convert, input_shapes, reshape
-from tritonpy_backend_openvino.devices import check_device, check_precision, select_device, weight_memory
+from tritonpy_backend_openvino.devices import (
+    check_device,
+    check_precision,
+    select_device,
+    weight_memory,
+)
 from tritonpy_backend_openvino.errors import translate_errors
 from tritonpy_backend_openvino.model_file import model_file
 from tritonpy_backend_openvino.options import OpenVinoOptions
@@ -62,7 +67,9 @@ class SharedModel:
         Raises `InvalidArgument` for invalid parameters, `Unavailable` if OpenVINO cannot be
         imported.
         """
-        assert isinstance(model.options, OpenVinoOptions), "the core decodes this backend's options: this is a bug"  # noqa: S101
+        assert isinstance(model.options, OpenVinoOptions), (  # noqa: S101
+            "the core decodes this backend's options: this is a bug"
+        )
         self._context = model
         self._settings = model_settings(model.parameters)
         self._cache_dir = model.options.cache_dir
@@ -111,7 +118,9 @@ class SharedModel:
             self._read = None
 
     def _read_model(self) -> Any:
-        path = model_file(self._context.path, self._context.config.default_model_filename, self._context.name)
+        path = model_file(
+            self._context.path, self._context.config.default_model_filename, self._context.name
+        )
         with translate_errors("reading model", path):
             return self._core.read_model(str(path))
 
@@ -132,7 +141,8 @@ class SharedModel:
                 memory=weight_memory(model, compiled),
                 stateful=bool(trial.query_state()),
                 aliases=find_output_aliases(self._openvino, trial, compiled),
-                shapes=ShapeChecker(self._openvino, model, signature, batched=config.max_batch_size > 0),
+                shapes=ShapeChecker(self._openvino, model, signature,
+                batched=config.max_batch_size > 0),
             )  # fmt: skip
 
     def _prepare_model(self, config: ModelConfig) -> Any:
@@ -140,7 +150,11 @@ class SharedModel:
         model, self._read = self._read or self._read_model(), None
         settings, signature = self._settings, read_signature(model)
         check_inputs(config, signature, settings.reshape_inputs)
-        reshape(self._openvino, model, input_shapes(config, signature, settings.fixed_batch, settings.reshape_inputs))
+        reshape(
+            self._openvino,
+            model,
+            input_shapes(config, signature, settings.fixed_batch, settings.reshape_inputs),
+        )
         shaped = read_signature(model)
         check_outputs(config, shaped)
         return convert(self._openvino, model, config, shaped)
@@ -158,7 +172,9 @@ class SharedModel:
 
     def _instances(self, config: ModelConfig) -> int:
         """Return the number of instances that share a compiled model."""
-        return 1 if self._context.parameters.get("isolation") == "process" else instance_count(config)
+        return (
+            1 if self._context.parameters.get("isolation") == "process" else instance_count(config)
+        )
 
 
 def add_streams(properties: Properties, instances: int) -> dict[str, Any]:

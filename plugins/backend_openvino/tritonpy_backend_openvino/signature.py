@@ -25,7 +25,9 @@ DATATYPES_OF_ELEMENTS: Mapping[str, str] = {
     "bf16": "BF16",
     "string": "BYTES",
 }
-ELEMENTS_OF_DATATYPES: Mapping[str, str] = {datatype: name for name, datatype in DATATYPES_OF_ELEMENTS.items()}
+ELEMENTS_OF_DATATYPES: Mapping[str, str] = {
+    datatype: name for name, datatype in DATATYPES_OF_ELEMENTS.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,11 @@ class TensorInfo:
     def batches(self) -> bool:
         """Whether the first dimension is the batch: by the layout, or because it is dynamic."""
         if self.layout:
-            return self.layout.startswith("[N,") or self.layout == "[N]" or self.layout.startswith("[N...")
+            return (
+                self.layout.startswith("[N,")
+                or self.layout == "[N]"
+                or self.layout.startswith("[N...")
+            )
         return self.dims is not None and self.dims[:1] == (-1,)
 
 
@@ -80,12 +86,22 @@ def read_signature(model: Any) -> Signature:
 def _read_infos(ports: Iterable[Any], kind: str) -> dict[str, TensorInfo]:
     found = {}
     for index, port in enumerate(ports):
-        names = frozenset(alias for name in port.get_names() for alias in (name, name.removesuffix(":0")))
+        names = frozenset(
+            alias for name in port.get_names() for alias in (name, name.removesuffix(":0"))
+        )
         name = shortest_name(names) or f"{kind}__{index}"
         shape = port.get_partial_shape()
-        dims = None if shape.rank.is_dynamic else tuple(dim.get_length() if dim.is_static else -1 for dim in shape)
+        dims = (
+            None
+            if shape.rank.is_dynamic
+            else tuple(dim.get_length() if dim.is_static else -1 for dim in shape)
+        )
         found[name] = TensorInfo(
-            index, _datatype(name, port.get_element_type().get_type_name()), dims, names, _layout(port)
+            index,
+            _datatype(name, port.get_element_type().get_type_name()),
+            dims,
+            names,
+            _layout(port),
         )
     return found
 
@@ -101,7 +117,9 @@ def shortest_name(names: Iterable[str]) -> str:
 def _datatype(name: str, element: str) -> str:
     datatype = DATATYPES_OF_ELEMENTS.get(element)
     if datatype is None:
-        raise Unsupported(f"the element type of I/O '{name}' is {element}, which the protocol does not support")
+        raise Unsupported(
+            f"the element type of I/O '{name}' is {element}, which the protocol does not support"
+        )
     return datatype
 
 

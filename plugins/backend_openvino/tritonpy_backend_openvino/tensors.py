@@ -48,6 +48,10 @@ def to_array(tensor: Any, datatype: str) -> Array:
     """
     if datatype == "BYTES":
         empty = tensor.get_size() == 0  # OpenVINO divides by the number of strings
-        return np.empty(tuple(tensor.shape), np.object_) if empty else np.asarray(tensor.bytes_data.astype(np.object_))
+        return (
+            np.empty(tuple(tensor.shape), np.object_)
+            if empty
+            else np.asarray(tensor.bytes_data.astype(np.object_))
+        )
     data: Array = tensor.data
     return data.view(DTYPES["BF16"]) if datatype == "BF16" else data

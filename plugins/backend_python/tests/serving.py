@@ -36,11 +36,15 @@ def execute(self, requests):
 
 def model_py(methods: str) -> str:
     """Return the text of a model.py whose class has these methods."""
-    body = "".join(f"    {line}\n" if line else "\n" for line in dedent(methods).strip().splitlines())
+    body = "".join(
+        f"    {line}\n" if line else "\n" for line in dedent(methods).strip().splitlines()
+    )
     return f"{IMPORTS}\nclass TritonPythonModel:\n{body}"
 
 
-def write_model(repository: Path, name: str, methods: str = DOUBLE, config: str | None = ONE_IN_ONE_OUT) -> Path:
+def write_model(
+    repository: Path, name: str, methods: str = DOUBLE, config: str | None = ONE_IN_ONE_OUT
+) -> Path:
     """Write a model and return its folder."""
     folder = repository / name
     (folder / "1").mkdir(parents=True, exist_ok=True)
@@ -64,7 +68,9 @@ def served(repository: Path, **more: Any) -> Iterator[RunningServer]:
     wait_for(lambda: not workers())
 
 
-def query(server: RunningServer, model: str, values: Any = (1, 2), name: str = "IN") -> np.ndarray[Any, Any]:
+def query(
+    server: RunningServer, model: str, values: Any = (1, 2), name: str = "IN"
+) -> np.ndarray[Any, Any]:
     """Send int64 values as one row and return the output OUT."""
     data = np.array([values], np.int64)
     tensor = InferInput(name, list(data.shape), "INT64").set_data_from_numpy(data)

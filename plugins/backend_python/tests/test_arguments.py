@@ -11,7 +11,12 @@ from typing import Any, cast
 import pytest
 
 from tritonpy import InstanceContext, InvalidArgument, ModelContext
-from tritonpy_backend_python.arguments import check_name, initialize_arguments, model_message, start_message
+from tritonpy_backend_python.arguments import (
+    check_name,
+    initialize_arguments,
+    model_message,
+    start_message,
+)
 from tritonpy_backend_python.limits import WorkerLimits
 from tritonpy_backend_python.model_code import instance_count
 from tritonpy_testing import model_config
@@ -20,7 +25,9 @@ INSTANCE = InstanceContext("m_0_1", "GPU", 2, 1)
 
 
 def model(text: str = "", backend_directory: Path | None = None) -> ModelContext:
-    config = model_config(f'name: "m" backend: "python" output {{ name: "OUT" data_type: TYPE_FP32 dims: 1 }} {text}')
+    config = model_config(
+        f'name: "m" backend: "python" output {{ name: "OUT" data_type: TYPE_FP32 dims: 1 }} {text}'
+    )
     return cast(
         "Any",
         SimpleNamespace(
@@ -50,18 +57,26 @@ def test_arguments_of_initialize_are_tritons_strings() -> None:
 
 def test_the_default_file_is_model_py() -> None:
     assert model_message(model())["model_file"] == "/models/m/3/model.py"
-    assert model_message(model('default_model_filename: "other.py"'))["model_file"] == "/models/m/3/other.py"
+    assert (
+        model_message(model('default_model_filename: "other.py"'))["model_file"]
+        == "/models/m/3/other.py"
+    )
 
 
 def test_a_python_based_backend_is_named_by_its_folder() -> None:
     assert model_message(model())["backend_directory"] == ""
-    assert model_message(model(backend_directory=Path("/backends/x")))["backend_directory"] == "/backends/x"
+    assert (
+        model_message(model(backend_directory=Path("/backends/x")))["backend_directory"]
+        == "/backends/x"
+    )
 
 
 def test_the_start_message_is_json() -> None:
     limits = WorkerLimits(execution_s=0.5, memory=1 << 20)
     message = json.loads(
-        json.dumps(start_message(model("model_transaction_policy { decoupled: true }"), INSTANCE, limits))
+        json.dumps(
+            start_message(model("model_transaction_policy { decoupled: true }"), INSTANCE, limits)
+        )
     )
     assert (message["decoupled"], message["outputs"]) == (True, ["OUT"])
     assert (message["memory_limit"], message["execution_limit"]) == (1 << 20, True)
@@ -79,7 +94,15 @@ def test_a_name_with_a_shell_metacharacter_is_rejected(character):
 
 
 @pytest.mark.parametrize(
-    "name", ["TestModel123", "model-with-hyphens", "model_with_underscores", "a.b c", "größe", "ensemble/m"]
+    "name",
+    [
+        "TestModel123",
+        "model-with-hyphens",
+        "model_with_underscores",
+        "a.b c",
+        "größe",
+        "ensemble/m",
+    ],
 )
 def test_other_names_are_accepted(name):
     check_name(name)

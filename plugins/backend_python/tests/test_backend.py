@@ -39,7 +39,9 @@ def test_a_model_completes_its_own_configuration(tmp_path: Path) -> None:
         assert query(server, "complete", (5,)).tolist() == [[-5]]
 
 
-def test_output_of_auto_complete_config_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_output_of_auto_complete_config_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     methods = """
     @staticmethod
     def auto_complete_config(config):
@@ -95,9 +97,13 @@ def test_several_instances_are_forked_from_one_import(tmp_path: Path) -> None:
         time.sleep(0.05)
         return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.full((1, 1), self.pid))]) for r in requests]
     """
-    folder = write_model(tmp_path, "many", methods, ONE_IN_ONE_OUT + "instance_group { count: 3 kind: KIND_CPU }")
+    folder = write_model(
+        tmp_path, "many", methods, ONE_IN_ONE_OUT + "instance_group { count: 3 kind: KIND_CPU }"
+    )
     source = folder / "1" / "model.py"
-    source.write_text(f"open({str(tmp_path / 'imports')!r}, 'a').write('imported\\n')\n" + source.read_text())
+    source.write_text(
+        f"open({str(tmp_path / 'imports')!r}, 'a').write('imported\\n')\n" + source.read_text()
+    )
     with served(tmp_path) as server:
         client = InProcessClient(server)
         tensor = InferInput("IN", [1, 1], "INT64").set_data_from_numpy(np.zeros((1, 1), np.int64))
@@ -112,9 +118,14 @@ def test_a_model_whose_import_starts_threads_is_not_forked(tmp_path: Path) -> No
     def execute(self, requests):
         return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.full((1, 1), os.getpid()))]) for r in requests]
     """
-    folder = write_model(tmp_path, "threads", methods, ONE_IN_ONE_OUT + "instance_group { count: 2 kind: KIND_CPU }")
+    folder = write_model(
+        tmp_path, "threads", methods, ONE_IN_ONE_OUT + "instance_group { count: 2 kind: KIND_CPU }"
+    )
     source = folder / "1" / "model.py"
-    source.write_text(source.read_text() + "\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n")
+    source.write_text(
+        source.read_text()
+        + "\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n"
+    )
     with served(tmp_path) as server:
         assert query(server, "threads", (0,)).size == 1
         assert len(workers()) == 2
@@ -129,7 +140,9 @@ def test_instances_have_different_random_numbers(tmp_path: Path) -> None:
         time.sleep(0.05)
         return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.full((1, 1), self.drawn))]) for r in requests]
     """
-    write_model(tmp_path, "random", methods, ONE_IN_ONE_OUT + "instance_group { count: 2 kind: KIND_CPU }")
+    write_model(
+        tmp_path, "random", methods, ONE_IN_ONE_OUT + "instance_group { count: 2 kind: KIND_CPU }"
+    )
     with served(tmp_path) as server:
         client = InProcessClient(server)
         tensor = InferInput("IN", [1, 1], "INT64").set_data_from_numpy(np.zeros((1, 1), np.int64))
@@ -139,7 +152,9 @@ def test_instances_have_different_random_numbers(tmp_path: Path) -> None:
 
 def test_a_failed_import_fails_the_load_with_its_traceback(tmp_path: Path) -> None:
     folder = write_model(tmp_path, "broken")
-    (folder / "1" / "model.py").write_text("def helper():\n    raise ValueError('not today')\n\nhelper()\n")
+    (folder / "1" / "model.py").write_text(
+        "def helper():\n    raise ValueError('not today')\n\nhelper()\n"
+    )
     with served(tmp_path) as server:
         reason = server.engine.repository_index()[0].reason
         assert "ValueError: not today\n\nAt:\n" in reason
@@ -148,9 +163,13 @@ def test_a_failed_import_fails_the_load_with_its_traceback(tmp_path: Path) -> No
             query(server, "broken")
 
 
-def test_an_interpreter_that_exits_during_the_import_fails_the_load_with_its_output(tmp_path: Path) -> None:
+def test_an_interpreter_that_exits_during_the_import_fails_the_load_with_its_output(
+    tmp_path: Path,
+) -> None:
     folder = write_model(tmp_path, "leaves")
-    (folder / "1" / "model.py").write_text("import os, sys\nos.write(2, b'goodbye\\n')\nos._exit(7)\n")
+    (folder / "1" / "model.py").write_text(
+        "import os, sys\nos.write(2, b'goodbye\\n')\nos._exit(7)\n"
+    )
     with served(tmp_path) as server:
         reason = server.engine.repository_index()[0].reason
         assert "Stub process 'leaves' is not healthy" in reason
@@ -197,7 +216,12 @@ def test_instances_share_arrays_that_one_of_them_built(tmp_path: Path) -> None:
             pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([[self.weights[-1], os.getpid()]]))]) for r in requests
         ]
     """
-    write_model(tmp_path / "models", "sharing", methods, ONE_IN_ONE_OUT + "instance_group { count: 3 kind: KIND_CPU }")
+    write_model(
+        tmp_path / "models",
+        "sharing",
+        methods,
+        ONE_IN_ONE_OUT + "instance_group { count: 3 kind: KIND_CPU }",
+    )
     with served(tmp_path / "models") as server:
         client = InProcessClient(server)
         tensor = InferInput("IN", [1, 1], "INT64").set_data_from_numpy(np.zeros((1, 1), np.int64))
@@ -208,7 +232,9 @@ def test_instances_share_arrays_that_one_of_them_built(tmp_path: Path) -> None:
     assert (tmp_path / "built").read_text() == "built\n"
 
 
-def test_output_is_logged_with_the_model_and_the_request_id(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_output_is_logged_with_the_model_and_the_request_id(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     methods = """
     def execute(self, requests):
         print("working")

@@ -13,9 +13,24 @@ import psutil
 import pytest
 
 from tritonpy import InferRequest, Tensor
-from tritonpy_testing import InferenceServerException, InferInput, InProcessClient, RecordingSink, RunningServer
+from tritonpy_testing import (
+    InferenceServerException,
+    InferInput,
+    InProcessClient,
+    RecordingSink,
+    RunningServer,
+)
 
-from .serving import DOUBLE, ONE_IN_ONE_OUT, descriptors, query, served, wait_for, workers, write_model
+from .serving import (
+    DOUBLE,
+    ONE_IN_ONE_OUT,
+    descriptors,
+    query,
+    served,
+    wait_for,
+    workers,
+    write_model,
+)
 
 PARAMETER = 'parameters {{ key: "{}" value {{ string_value: "{}" }} }}\n'
 REPORT_PID = """
@@ -61,7 +76,9 @@ def recovered(server: RunningServer, model: str) -> bool:
         ("import ctypes; ctypes.string_at(0)", "killed by signal 11"),
     ],
 )
-def test_a_crash_fails_the_workers_requests_and_the_worker_restarts(tmp_path: Path, action: str, text: str) -> None:
+def test_a_crash_fails_the_workers_requests_and_the_worker_restarts(
+    tmp_path: Path, action: str, text: str
+) -> None:
     write_model(tmp_path, "breaks", BREAKS.format(action))
     write_model(tmp_path, "other")
     with served(tmp_path) as server:
@@ -74,9 +91,7 @@ def test_a_crash_fails_the_workers_requests_and_the_worker_restarts(tmp_path: Pa
 
 def test_requests_of_a_killed_worker_get_exactly_one_response_each(tmp_path: Path) -> None:
     begun, go = tmp_path / "begun", tmp_path / "go"
-    waits = (
-        f"open({str(begun)!r}, 'w').close()\n    while not os.path.exists({str(go)!r}): time.sleep(0.01)\n    return"
-    )
+    waits = f"open({str(begun)!r}, 'w').close()\n    while not os.path.exists({str(go)!r}): time.sleep(0.01)\n    return"
     write_model(tmp_path, "slow", REPORT_PID.replace("return", waits))
     with served(tmp_path) as server:
         client = InProcessClient(server)
@@ -102,7 +117,9 @@ def test_a_request_that_ends_its_worker_fails_no_other_request(tmp_path: Path) -
         client = InProcessClient(server)
 
         def send(value: int) -> Any:
-            tensor = InferInput("IN", [1, 1], "INT64").set_data_from_numpy(np.full((1, 1), value, np.int64))
+            tensor = InferInput("IN", [1, 1], "INT64").set_data_from_numpy(
+                np.full((1, 1), value, np.int64)
+            )
             return client.async_infer("breaks", [tensor])
 
         query(server, "breaks", (1,))
@@ -126,7 +143,9 @@ def test_the_execution_limit_ends_an_endless_loop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", ["pass", "await asyncio.sleep(0)"])
-def test_the_execution_limit_ends_a_coroutine_that_blocks_its_loop(tmp_path: Path, first: str) -> None:
+def test_the_execution_limit_ends_a_coroutine_that_blocks_its_loop(
+    tmp_path: Path, first: str
+) -> None:
     methods = f"""
     async def execute(self, requests):
         import asyncio
@@ -139,7 +158,9 @@ def test_the_execution_limit_ends_a_coroutine_that_blocks_its_loop(tmp_path: Pat
             sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", data * 2)]), flags=1)
     """
     config = ONE_IN_ONE_OUT + "model_transaction_policy { decoupled: true }"
-    write_model(tmp_path, "endless", methods, config + PARAMETER.format("EXECUTION_LIMIT_SECONDS", "0.5"))
+    write_model(
+        tmp_path, "endless", methods, config + PARAMETER.format("EXECUTION_LIMIT_SECONDS", "0.5")
+    )
     recorder = RecordingSink()
 
     def send(value: int) -> InferRequest:
@@ -175,7 +196,9 @@ def test_a_model_that_exceeds_its_memory_limit_keeps_running(tmp_path: Path) -> 
 
 
 def test_a_model_that_exits_in_initialize_fails_its_load(tmp_path: Path) -> None:
-    write_model(tmp_path, "leaves", "def initialize(self, args):\n    os._exit(0)\n" + DOUBLE.strip())
+    write_model(
+        tmp_path, "leaves", "def initialize(self, args):\n    os._exit(0)\n" + DOUBLE.strip()
+    )
     with served(tmp_path) as server:
         assert "exited with status 0" in server.engine.repository_index()[0].reason
         assert workers() == []
@@ -204,7 +227,9 @@ def test_requests_of_a_model_that_cannot_restart_get_the_reason(tmp_path: Path) 
 
 
 def test_an_instance_keeps_running_when_another_one_dies(tmp_path: Path) -> None:
-    write_model(tmp_path, "pair", REPORT_PID, ONE_IN_ONE_OUT + "instance_group { count: 2 kind: KIND_CPU }")
+    write_model(
+        tmp_path, "pair", REPORT_PID, ONE_IN_ONE_OUT + "instance_group { count: 2 kind: KIND_CPU }"
+    )
     with served(tmp_path) as server:
         wait_for(lambda: len(workers()) == 3)  # the template and two instances
         before = {process.pid for process in workers()}
@@ -216,7 +241,9 @@ def test_an_instance_keeps_running_when_another_one_dies(tmp_path: Path) -> None
 
 
 def test_workers_outlive_their_template(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    write_model(tmp_path, "pair", REPORT_PID, ONE_IN_ONE_OUT + "instance_group { count: 2 kind: KIND_CPU }")
+    write_model(
+        tmp_path, "pair", REPORT_PID, ONE_IN_ONE_OUT + "instance_group { count: 2 kind: KIND_CPU }"
+    )
     with served(tmp_path) as server:
         wait_for(lambda: len(workers()) == 3)
         template = next(process for process in workers() if process.ppid() == os.getpid())

@@ -25,7 +25,9 @@ print(child.wait(), flush=True)
 
 @pytest.fixture
 def parent():
-    with subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         yield process
         process.kill()
 

@@ -46,9 +46,7 @@ def test_an_unload_kills_the_process_and_the_load_ends(tmp_path, methods, config
 
 
 def test_a_hanging_update_of_instances_is_killed(tmp_path):
-    hangs_if_second = (
-        f"def initialize(self, args):\n    time.sleep(600 if os.path.exists({str(tmp_path / 'hang')!r}) else 0)\n"
-    )
+    hangs_if_second = f"def initialize(self, args):\n    time.sleep(600 if os.path.exists({str(tmp_path / 'hang')!r}) else 0)\n"
     folder = write_model(tmp_path / "models", "m", hangs_if_second + DOUBLE)
     with served(tmp_path / "models", control={"mode": "explicit"}) as server:
         InProcessClient(server).load_model("m")
@@ -77,7 +75,9 @@ def test_a_load_that_exceeds_the_timeout_is_killed_and_its_thread_ends(tmp_path)
     with served(tmp_path, control={"mode": "explicit", "load_timeout_s": 0.5}) as server:
         with pytest.raises(InferenceServerException) as failed:
             InProcessClient(server).load_model("m")
-        assert "the load took longer than the limit of 0.5 s (--model-load-timeout-secs)" in str(failed.value)
+        assert "the load took longer than the limit of 0.5 s (--model-load-timeout-secs)" in str(
+            failed.value
+        )
         assert "cannot be stopped" not in str(failed.value)
         wait_for(lambda: not workers())
 

@@ -25,16 +25,22 @@ def test_without_parameters_the_options_apply() -> None:
 def test_a_models_parameters_override_the_options() -> None:
     limited_model = model(EXECUTION_LIMIT_SECONDS="0.5", MEMORY_LIMIT="2GiB")
     assert limits_of(limited_model, OPTIONS) == WorkerLimits(0.5, 2 << 30)
-    assert limits_of(model(EXECUTION_LIMIT_SECONDS="0", MEMORY_LIMIT="0"), OPTIONS) == WorkerLimits(0.0, 0)
+    assert limits_of(model(EXECUTION_LIMIT_SECONDS="0", MEMORY_LIMIT="0"), OPTIONS) == WorkerLimits(
+        0.0, 0
+    )
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "inf", "nan", ""])
 def test_an_invalid_time_is_rejected(text: str) -> None:
-    with pytest.raises(InvalidArgument, match=r"'EXECUTION_LIMIT_SECONDS' is '.*', it must be a number of seconds"):
+    with pytest.raises(
+        InvalidArgument, match=r"'EXECUTION_LIMIT_SECONDS' is '.*', it must be a number of seconds"
+    ):
         limits_of(model(EXECUTION_LIMIT_SECONDS=text), OPTIONS)
 
 
 @pytest.mark.parametrize("text", ["much", "-1", "2 GiBB", ""])
 def test_an_invalid_size_is_rejected(text: str) -> None:
-    with pytest.raises(InvalidArgument, match=r"'MEMORY_LIMIT' is '.*', it must be a size such as \"2GiB\""):
+    with pytest.raises(
+        InvalidArgument, match=r"'MEMORY_LIMIT' is '.*', it must be a size such as \"2GiB\""
+    ):
         limits_of(model(MEMORY_LIMIT=text), OPTIONS)

@@ -13,13 +13,24 @@ NO_PORTS = {"http": False, "grpc": False, "metrics": False}
 
 
 def serve(folder: Path, **options: object) -> None:
-    settings = {"repositories": [{"url": str(folder)}], "frontends": NO_PORTS, "backends": {"python": options}}
+    settings = {
+        "repositories": [{"url": str(folder)}],
+        "frontends": NO_PORTS,
+        "backends": {"python": options},
+    }
     with running_server(settings):
         pass
 
 
 def test_tritons_own_keys_are_accepted_in_both_spellings(tmp_path: Path) -> None:
-    serve(tmp_path, **{"shm-default-byte-size": 1 << 20, "shm_growth_byte_size": 1 << 20, "stub-timeout-seconds": 60})
+    serve(
+        tmp_path,
+        **{
+            "shm-default-byte-size": 1 << 20,
+            "shm_growth_byte_size": 1 << 20,
+            "stub-timeout-seconds": 60,
+        },
+    )
 
 
 def test_sizes_may_have_a_unit(tmp_path: Path) -> None:

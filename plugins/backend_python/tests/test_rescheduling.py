@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plugins.backend_python.tests.serving import NO_PORTS, ONE_IN_ONE_OUT, query, wait_for, workers, write_model
+from plugins.backend_python.tests.serving import (
+    NO_PORTS,
+    ONE_IN_ONE_OUT,
+    query,
+    wait_for,
+    workers,
+    write_model,
+)
 from tritonpy_testing import running_server
 
 THREE_TURNS = """
@@ -27,9 +34,19 @@ def execute(self, requests):
 
 
 def test_a_rescheduled_request_is_executed_until_it_has_a_response(tmp_path: Path) -> None:
-    write_model(tmp_path, "turns", THREE_TURNS, ONE_IN_ONE_OUT + "sequence_batching { iterative_sequence: true }")
-    with running_server({"repositories": [{"url": str(tmp_path)}], "frontends": NO_PORTS}) as server:
-        assert [query(server, "turns", [number]).tolist() for number in (5, 6)] == [[[5, 3]], [[6, 3]]]
+    write_model(
+        tmp_path,
+        "turns",
+        THREE_TURNS,
+        ONE_IN_ONE_OUT + "sequence_batching { iterative_sequence: true }",
+    )
+    with running_server(
+        {"repositories": [{"url": str(tmp_path)}], "frontends": NO_PORTS}
+    ) as server:
+        assert [query(server, "turns", [number]).tolist() for number in (5, 6)] == [
+            [[5, 3]],
+            [[6, 3]],
+        ]
         (statistics,) = server.engine.statistics("turns")
         assert (statistics.inference_stats.success.count, statistics.execution_count) == (2, 6)
         assert server.engine.gauges()["turns", "1"].pending == 0

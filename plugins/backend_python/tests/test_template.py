@@ -116,7 +116,12 @@ def test_a_template_becomes_a_worker(template: Any) -> None:
 
 @pytest.mark.parametrize(
     ("before", "why"),
-    [("import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()", "started 1 threads")],
+    [
+        (
+            "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()",
+            "started 1 threads",
+        )
+    ],
 )
 def test_code_that_starts_threads_must_not_be_forked(template: Any, before: str, why: str) -> None:
     assert why in template(before=before).fork_obstacle

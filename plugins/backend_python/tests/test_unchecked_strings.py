@@ -46,9 +46,15 @@ def test_large_strings_arrive_completely(tmp_path: Path) -> None:
     ("data", "text"),
     [
         (encode_strings(WORDS)[:-1], "incomplete string data for inference input 'IN'"),
-        (np.concatenate([encode_strings(WORDS), np.zeros(3, np.uint8)]), "incomplete string length indicator"),
+        (
+            np.concatenate([encode_strings(WORDS), np.zeros(3, np.uint8)]),
+            "incomplete string length indicator",
+        ),
         (encode_strings([*WORDS, b"more"]), f"unexpected number of string elements {COUNT + 1}"),
-        (encode_strings(WORDS[:-1]), f"expected {COUNT} string elements for inference input 'IN' for model 'words'"),
+        (
+            encode_strings(WORDS[:-1]),
+            f"expected {COUNT} string elements for inference input 'IN' for model 'words'",
+        ),
     ],
 )
 def test_only_the_malformed_request_of_a_batch_is_rejected(tmp_path: Path, data, text: str) -> None:

@@ -13,7 +13,10 @@ from tritonpy_backend_python.worker_folder import WORKER_FOLDER
 OLDEST = (3, 9)
 OWN = {path.stem for path in WORKER_FOLDER.iterdir()}
 ALLOWED = {"numpy", *sys.stdlib_module_names, *OWN}
-MODULES = [*sorted(WORKER_FOLDER.rglob("*.py")), *sorted((WORKER_FOLDER / "tritonpy_worker" / "ipc").glob("*.py"))]
+MODULES = [
+    *sorted(WORKER_FOLDER.rglob("*.py")),
+    *sorted((WORKER_FOLDER / "tritonpy_worker" / "ipc").glob("*.py")),
+]
 
 
 def imported(path: Path) -> set[str]:

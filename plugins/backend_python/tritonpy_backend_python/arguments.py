@@ -33,7 +33,9 @@ def check_name(model: str) -> None:
         raise InvalidArgument("Invalid stub name: contains invalid characters")
 
 
-def start_message(model: ModelContext, instance: InstanceContext, limits: WorkerLimits) -> dict[str, Any]:
+def start_message(
+    model: ModelContext, instance: InstanceContext, limits: WorkerLimits
+) -> dict[str, Any]:
     """Return the start message for the worker of `instance`.
 
     The server enforces the execution limit; the worker only needs to know that there is one.
@@ -60,5 +62,7 @@ def model_message(model: ModelContext) -> dict[str, Any]:
         "name": model.name,
         "model_file": str(resolve_model_file(filename, model.path, model.directory)),
         "model_version": str(model.version),
-        "backend_directory": "" if model.backend_directory is None else str(model.backend_directory),
+        "backend_directory": ""
+        if model.backend_directory is None
+        else str(model.backend_directory),
     }

@@ -9,7 +9,9 @@ from tritonpy import Backend, Batch, InstanceContext, ModelContext
 from tritonpy.config import config_from_json, config_to_dict
 from tritonpy.execution import Launcher
 from tritonpy_backend_python.arguments import check_name
-from tritonpy_backend_python.environments.execution_environment import PARAMETER as EXECUTION_ENVIRONMENT
+from tritonpy_backend_python.environments.execution_environment import (
+    PARAMETER as EXECUTION_ENVIRONMENT,
+)
 from tritonpy_backend_python.launcher import PythonLauncher
 from tritonpy_backend_python.model_code import ModelCode
 from tritonpy_backend_python.options import PythonOptions

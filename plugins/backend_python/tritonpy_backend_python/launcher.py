@@ -21,7 +21,9 @@ class PythonLauncher(Launcher):
         self._instances = instance_count(model.config)
         self.execution_limit_s = code.limits.execution_s
 
-    def launch(self, instance: InstanceContext, connection: socket.socket, output: int) -> WorkerProcess:
+    def launch(
+        self, instance: InstanceContext, connection: socket.socket, output: int
+    ) -> WorkerProcess:
         return self._code.launch(connection, output, self._instances)
 
     def start_message(self, instance: InstanceContext) -> Mapping[str, Any]:

@@ -40,7 +40,8 @@ def _seconds(model: ModelContext, default: float) -> float:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
         raise InvalidArgument(
-            f"model '{model.name}': parameter '{EXECUTION}' is '{text}', it must be a number of seconds (0: no limit)"
+            f"model '{model.name}': parameter '{EXECUTION}' is '{text}', "
+            "it must be a number of seconds (0: no limit)"
         )
     return seconds
 
@@ -53,5 +54,6 @@ def _bytes(model: ModelContext, default: int) -> int:
         return parse_byte_size(text)
     except ValueError:
         raise InvalidArgument(
-            f"model '{model.name}': parameter '{MEMORY}' is '{text}', it must be a size such as \"2GiB\" (0: no limit)"
+            f"model '{model.name}': parameter '{MEMORY}' is '{text}', it must be a size such as "
+            '"2GiB" (0: no limit)'
         ) from None

@@ -56,7 +56,9 @@ class ModelCode:
                 self._model.log.warning("%s", error)
                 self._drop(template)
         command = self.environment.command([str(WORKER_FOLDER), str(connection.fileno())])
-        return SpawnedProcess.start(command, connection, output, self.environment.process_variables())
+        return SpawnedProcess.start(
+            command, connection, output, self.environment.process_variables()
+        )
 
     def close(self) -> None:
         """Stop the template process and release the environment."""

@@ -22,17 +22,28 @@ class PythonOptions(Options, frozen=True):
         float,
         msgspec.Meta(
             ge=0,
-            description="A worker whose execute() takes longer is killed and restarted; its requests get an error (0: no limit).",
+            description=(
+                "A worker whose execute() takes longer is killed and restarted; "
+                "its requests get an error (0: no limit)."
+            ),
         ),
     ] = 0.0
     memory_limit: Annotated[
         ByteSize,
-        msgspec.Meta(ge=0, description="Memory that a worker may allocate before it gets a MemoryError (0: no limit)."),
+        msgspec.Meta(
+            ge=0,
+            description=(
+                "Memory that a worker may allocate before it gets a MemoryError (0: no limit)."
+            ),
+        ),
     ] = 0
     environments_dir: Annotated[
         str,
         msgspec.Meta(
-            description="Folder of models' environments (default: tritonpy/environments in the user's cache)."
+            description=(
+                "Folder of models' environments (default: tritonpy/environments in the user's "
+                "cache)."
+            )
         ),
     ] = ""
     shm_default_byte_size: Annotated[int, msgspec.Meta(description=_IGNORED)] = 0
@@ -41,9 +52,17 @@ class PythonOptions(Options, frozen=True):
     shm_message_queue_size: Annotated[int, msgspec.Meta(description=_IGNORED)] = 0
     stub_timeout_seconds: Annotated[
         int,
-        msgspec.Meta(description="A Triton option, accepted without effect: initialization has no time limit."),
+        msgspec.Meta(
+            description=(
+                "A Triton option, accepted without effect: initialization has no time limit."
+            )
+        ),
     ] = 0
     thread_pool_size: Annotated[
         int,
-        msgspec.Meta(description="A Triton option, accepted without effect: calls between models need no thread."),
+        msgspec.Meta(
+            description=(
+                "A Triton option, accepted without effect: calls between models need no thread."
+            )
+        ),
     ] = 0

@@ -51,8 +51,12 @@ class Template:
         self._process_output = ProcessOutput(read, model.log)
         with theirs:
             try:
-                command = environment.command([str(WORKER_FOLDER), str(theirs.fileno()), "template"])
-                self._process = SpawnedProcess.start(command, theirs, write, environment.process_variables())
+                command = environment.command(
+                    [str(WORKER_FOLDER), str(theirs.fileno()), "template"]
+                )
+                self._process = SpawnedProcess.start(
+                    command, theirs, write, environment.process_variables()
+                )
             except BaseException:
                 ours.close()
                 raise
@@ -140,8 +144,13 @@ class Template:
             self._model.log.info("%s", arguments["message"])
 
     def _refuse(self, frame: Frame) -> None:
-        text = "the server cannot be called while a model is imported or its configuration is completed"
-        self._channel.send(Kind.QUERY_RESULT, [frame.words[0]], extras={"error": [int(Code.UNSUPPORTED), text]})
+        text = (
+            "the server cannot be called while a model is imported or its configuration is "
+            "completed"
+        )
+        self._channel.send(
+            Kind.QUERY_RESULT, [frame.words[0]], extras={"error": [int(Code.UNSUPPORTED), text]}
+        )
 
     def _status(self, pid: int) -> int | None:
         """Return the exit status of a worker that has ended, or None if the template is gone."""

@@ -30,20 +30,28 @@ class Models:
         return import_tensorflow()
 
     def saved_model(
-        self, function: Callable[..., Mapping[str, Any]], inputs: Specs, variables: Any = None, **more: Any
+        self,
+        function: Callable[..., Mapping[str, Any]],
+        inputs: Specs,
+        variables: Any = None,
+        **more: Any,
     ) -> Path:
         """`more` contains additional signatures as pairs of function and inputs."""
         module = self.tf.Module()
         module.variables_of_function = variables
         path = self.version / "model.savedmodel"
         signatures = {
-            name: self.concrete(*pair) for name, pair in {"serving_default": (function, inputs), **more}.items()
+            name: self.concrete(*pair)
+            for name, pair in {"serving_default": (function, inputs), **more}.items()
         }
         self.tf.saved_model.save(module, str(path), signatures=signatures)
         return path
 
     def concrete(self, function: Callable[..., Any], inputs: Specs) -> Any:
-        specs = {name: self.tf.TensorSpec(shape, kind, name=name) for name, (kind, shape) in inputs.items()}
+        specs = {
+            name: self.tf.TensorSpec(shape, kind, name=name)
+            for name, (kind, shape) in inputs.items()
+        }
         return self.tf.function(function).get_concrete_function(**specs)
 
     def graph_def(self, build: Callable[[Any], None]) -> Path:
@@ -66,7 +74,9 @@ class Models:
 
     def add_sub_graph(self) -> Path:
         def build(tf1: Any) -> None:
-            one, other = (tf1.placeholder("int32", (None, 16), name) for name in ("INPUT0", "INPUT1"))
+            one, other = (
+                tf1.placeholder("int32", (None, 16), name) for name in ("INPUT0", "INPUT1")
+            )
             tf1.add(one, other, "OUTPUT0")
             tf1.subtract(one, other, "OUTPUT1")
 
@@ -77,7 +87,9 @@ class Models:
         tf = self.tf
         random = np.random.default_rng(3)
         first = tf.Variable(random.standard_normal((64, hidden), np.float32) / 8, name="first")
-        inner = tf.Variable(random.standard_normal((hidden, hidden), np.float32) / hidden**0.5, name="inner")
+        inner = tf.Variable(
+            random.standard_normal((hidden, hidden), np.float32) / hidden**0.5, name="inner"
+        )
 
         def run(image: Any) -> Mapping[str, Any]:
             found = tf.nn.relu(image @ first)
@@ -116,15 +128,25 @@ def load(models: Models) -> Callable[..., BackendHarness]:
     `text` is additional configuration; keywords in capitals are parameters.
     """
 
-    def make(text: str = "", options: Mapping[str, Any] | None = None, **parameters: str) -> BackendHarness:
+    def make(
+        text: str = "", options: Mapping[str, Any] | None = None, **parameters: str
+    ) -> BackendHarness:
         for key, value in parameters.items():
             text += f' parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}'
-        if not (models.version / "model.savedmodel").exists() and "default_model_filename" not in text:
-            [found] = [each.name for each in models.version.iterdir() if each.name.startswith("model.")]
+        if (
+            not (models.version / "model.savedmodel").exists()
+            and "default_model_filename" not in text
+        ):
+            [found] = [
+                each.name for each in models.version.iterdir() if each.name.startswith("model.")
+            ]
             platform = "graphdef" if found.endswith(".graphdef") else "savedmodel"
             text += f' platform: "tensorflow_{platform}" default_model_filename: "{found}"'
         return BackendHarness(
-            TensorFlowBackend, model_config('name: "m" backend: "tensorflow" ' + text), models.folder, options
+            TensorFlowBackend,
+            model_config('name: "m" backend: "tensorflow" ' + text),
+            models.folder,
+            options,
         )
 
     return make

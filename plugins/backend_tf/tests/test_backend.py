@@ -48,7 +48,9 @@ class TestTexts(TensorFlowContract):
 
     def make_inputs(self, harness, random, rows):
         words = [b"", "é".encode(), b"digit", b"\xff\x00\xfe", b"ends with zero\x00"]
-        return {"IN": np.array([[random.choice(words) for _ in range(2)] for _ in range(rows)], object)}
+        return {
+            "IN": np.array([[random.choice(words) for _ in range(2)] for _ in range(rows)], object)
+        }
 
 
 class TestBfloat16(TensorFlowContract):
@@ -104,7 +106,12 @@ def parameter(key, value):
     return f' parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}'
 
 
-ADD_SUB = [("INPUT0", "INT32", [16]), ("INPUT1", "INT32", [16]), ("OUTPUT0", "INT32", [16]), ("OUTPUT1", "INT32", [16])]
+ADD_SUB = [
+    ("INPUT0", "INT32", [16]),
+    ("INPUT1", "INT32", [16]),
+    ("OUTPUT0", "INT32", [16]),
+    ("OUTPUT1", "INT32", [16]),
+]
 
 
 @pytest.mark.parametrize("build", ["add_sub", "add_sub_graph"])
@@ -112,7 +119,10 @@ def test_a_model_without_configuration_is_served(models, load, build):
     getattr(models, build)()
     with load() as harness:
         config = harness.model.config
-        assert (config.max_batch_size, config.WhichOneof("scheduling_choice")) == (4, "dynamic_batching")
+        assert (config.max_batch_size, config.WhichOneof("scheduling_choice")) == (
+            4,
+            "dynamic_batching",
+        )
         assert fields(config) == ADD_SUB
         [[answer]] = harness.execute(harness.request({"INPUT0": array(7), "INPUT1": array(2)}))
     assert output(answer, "OUTPUT0").tolist() == array(9).tolist()
@@ -148,7 +158,9 @@ def test_a_parameter_picks_the_signature(models, load):
         return {"sum": a + b, "count": models.tf.size(a)}
 
     models.saved_model(
-        double, {"x": ("float32", (None, 2))}, both=(both, {"a": ("int64", (None,)), "b": ("int64", ())})
+        double,
+        {"x": ("float32", (None, 2))},
+        both=(both, {"a": ("int64", (None,)), "b": ("int64", ())}),
     )
     with load() as harness:
         assert fields(harness.model.config) == [("x", "FP32", [2]), ("twice", "FP32", [2])]
@@ -157,7 +169,9 @@ def test_a_parameter_picks_the_signature(models, load):
         assert fields(harness.model.config) == [
             ("a", "INT64", [-1]), ("b", "INT64", [1]), ("count", "INT32", [1]), ("sum", "INT64", [-1]),
         ]  # fmt: skip
-        [[answer]] = harness.execute(harness.request({"a": np.array([1, 2, 3]), "b": np.array([10])}))
+        [[answer]] = harness.execute(
+            harness.request({"a": np.array([1, 2, 3]), "b": np.array([10])})
+        )
     assert output(answer, "sum").tolist() == [11, 12, 13]
     assert output(answer, "count").tolist() == [3]
     with pytest.raises(TritonError) as caught, load(TF_SIGNATURE_DEF="neither"):
@@ -187,7 +201,9 @@ def test_a_ragged_output_is_served_as_its_parts(models, load):
 def test_a_sparse_output_is_served_as_its_parts(models, load):
     models.saved_model(lambda x: {"y": models.tf.sparse.from_dense(x)}, {"x": ("int32", (None, 3))})
     with load() as harness:
-        [[answer]] = harness.execute(harness.request({"x": np.array([[0, 5, 0], [7, 0, 0]], np.int32)}))
+        [[answer]] = harness.execute(
+            harness.request({"x": np.array([[0, 5, 0], [7, 0, 0]], np.int32)})
+        )
     assert output(answer, "y").tolist() == [[0, 1], [1, 0]]
     assert output(answer, "y_1").tolist() == [5, 7]
     assert output(answer, "y_2").tolist() == [2, 3]
@@ -197,7 +213,8 @@ def test_ragged_inputs_of_several_requests_are_one_tensor(models, load):
     def sums(values, ends):
         return {
             "sums": models.tf.math.segment_sum(
-                values, models.tf.searchsorted(ends, models.tf.range(models.tf.size(values)), side="right")
+                values,
+                models.tf.searchsorted(ends, models.tf.range(models.tf.size(values)), side="right"),
             )
         }
 
@@ -238,7 +255,9 @@ def test_a_tensorflow_error_fails_the_batch_with_its_text(models, load):
     models.network()
     with load() as harness:
         [[answer]] = harness.execute(harness.request({"image": np.ones((1, 3), np.float32)}))
-    assert answer.error.message.startswith("Matrix size-incompatible: In[0]: [1,3], In[1]: [64,256]")
+    assert answer.error.message.startswith(
+        "Matrix size-incompatible: In[0]: [1,3], In[1]: [64,256]"
+    )
     assert "Original stack trace" not in answer.error.message
 
 
@@ -261,10 +280,15 @@ def test_an_optional_input_of_a_graph_may_be_left_out(models, load):
 
 def test_dynamic_shapes_differ_from_request_to_request(models, load):
     models.saved_model(
-        lambda x: {"sum": models.tf.reduce_sum(x, axis=2), "x": x}, {"x": ("float32", (None, None, None))}
+        lambda x: {"sum": models.tf.reduce_sum(x, axis=2), "x": x},
+        {"x": ("float32", (None, None, None))},
     )
     with load() as harness:
-        assert fields(harness.model.config) == [("x", "FP32", [-1, -1]), ("sum", "FP32", [-1]), ("x", "FP32", [-1, -1])]
+        assert fields(harness.model.config) == [
+            ("x", "FP32", [-1, -1]),
+            ("sum", "FP32", [-1]),
+            ("x", "FP32", [-1, -1]),
+        ]
         for shape in ((1, 2, 3), (2, 5, 1), (1, 1, 0)):
             [[answer]] = harness.execute(harness.request({"x": np.ones(shape, np.float32)}))
             assert output(answer, "sum").tolist() == np.ones(shape).sum(2).tolist()
@@ -298,7 +322,9 @@ def test_instances_run_at_the_same_time_in_one_session(models, load):
         assert second._session is harness.instance._session
         with ThreadPoolExecutor(1) as pool:
             other = [
-                pool.submit(harness.execute, harness.request({"INPUT0": array(n), "INPUT1": array(1)}))
+                pool.submit(
+                    harness.execute, harness.request({"INPUT0": array(n), "INPUT1": array(1)})
+                )
                 for n in range(50)
             ]
             for future, number in zip(other, range(50), strict=True):
@@ -332,7 +358,19 @@ def test_states_of_a_sequence_are_kept(models, load):
 
 
 @pytest.mark.parametrize(
-    "kind", ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int64", "float16", "bfloat16"]
+    "kind",
+    [
+        "bool",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "int8",
+        "int16",
+        "int64",
+        "float16",
+        "bfloat16",
+    ],
 )
 def test_every_type_goes_in_and_out(models, load, kind):
     models.identity(kind, (None, 3))

@@ -85,7 +85,10 @@ def server(models, model_repository):
 
 def test_bad_models_report_their_error_and_a_good_one_serves(server):
     array = np.ones((1, 16), np.int32)
-    inputs = [InferInput(name, [1, 16], "INT32").set_data_from_numpy(array) for name in ("INPUT0", "INPUT1")]
+    inputs = [
+        InferInput(name, [1, 16], "INT32").set_data_from_numpy(array)
+        for name in ("INPUT0", "INPUT1")
+    ]
     for name, (_, _, expected) in BAD.items():
         with pytest.raises(TritonError):
             server.engine.load_model(name)

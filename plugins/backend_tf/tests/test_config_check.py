@@ -13,27 +13,33 @@ def info(datatype, *dims):
     return TensorInfo(datatype, dims, "t:0")
 
 
-MODEL = Signature({"IN": info("FP32", -1, 3), "FLAG": info("INT32", -1, 1)}, {"OUT": info("FP32", -1, 2)})
+MODEL = Signature(
+    {"IN": info("FP32", -1, 3), "FLAG": info("INT32", -1, 1)}, {"OUT": info("FP32", -1, 2)}
+)
 IN = 'input { name: "IN" data_type: TYPE_FP32 dims: 3 }'
 FLAG = 'input { name: "FLAG" data_type: TYPE_INT32 dims: 1 }'
 OUT = 'output { name: "OUT" data_type: TYPE_FP32 dims: 2 }'
-GRAPH = Signature(MODEL.inputs, MODEL.outputs, {"MAYBE": info("FP32", 1)}, {"inner": info("FP64", 7)}, exact=False)
+GRAPH = Signature(
+    MODEL.inputs, MODEL.outputs, {"MAYBE": info("FP32", 1)}, {"inner": info("FP64", 7)}, exact=False
+)
 
 
 def refused(text, model=MODEL, batch=4):
     with pytest.raises(TritonError) as caught:
-        check_config(text_format.Parse(f'name: "m" max_batch_size: {batch} {text}', ModelConfig()), model)
+        check_config(
+            text_format.Parse(f'name: "m" max_batch_size: {batch} {text}', ModelConfig()), model
+        )
     return caught.value
 
 
 def accepted(text, model=MODEL, batch=4):
-    check_config(text_format.Parse(f'name: "m" max_batch_size: {batch} {text}', ModelConfig()), model)
+    check_config(
+        text_format.Parse(f'name: "m" max_batch_size: {batch} {text}', ModelConfig()), model
+    )
 
 
 def control(name="FLAG", kind="int32_false_true: [0, 1]"):
-    return (
-        f'sequence_batching {{ control_input {{ name: "{name}" control {{ kind: CONTROL_SEQUENCE_START {kind} }} }} }}'
-    )
+    return f'sequence_batching {{ control_input {{ name: "{name}" control {{ kind: CONTROL_SEQUENCE_START {kind} }} }} }}'
 
 
 def test_a_matching_configuration_is_accepted():
@@ -109,7 +115,9 @@ def test_a_model_whose_first_dimension_is_fixed_cannot_batch():
 
 def test_a_scalar_has_one_element_without_batching():
     model = Signature({"IN": info("FP32")}, {"OUT": info("FP32")})
-    accepted(IN.replace("dims: 3", "dims: [1, 1]") + OUT.replace("dims: 2", "dims: 1"), model, batch=0)
+    accepted(
+        IN.replace("dims: 3", "dims: [1, 1]") + OUT.replace("dims: 2", "dims: 1"), model, batch=0
+    )
     assert refused(IN + OUT, model, batch=0).message == (
         "unable to load model 'm', scalar tensor 'IN', should only provide 1 in the model configuration when the model doesn't support batching."
         " Model configuration provided: [3]."
@@ -117,16 +125,24 @@ def test_a_scalar_has_one_element_without_batching():
 
 
 def test_a_tensor_of_unknown_rank_has_the_configured_shape():
-    model = Signature({"IN": TensorInfo("FP32", None, "t:0")}, {"OUT": TensorInfo("FP32", None, "t:0")})
+    model = Signature(
+        {"IN": TensorInfo("FP32", None, "t:0")}, {"OUT": TensorInfo("FP32", None, "t:0")}
+    )
     accepted(IN + OUT, model)
     accepted(IN + OUT, model, batch=0)
 
 
 def test_a_ragged_input_is_one_dimension_of_the_model():
-    model = Signature({"IN": info("FP32", -1), "FLAG": info("INT32", -1)}, {"OUT": info("FP32", -1, 2)})
+    model = Signature(
+        {"IN": info("FP32", -1), "FLAG": info("INT32", -1)}, {"OUT": info("FP32", -1, 2)}
+    )
     text = IN.replace("dims: 3", "dims: -1 allow_ragged_batch: true") + OUT
-    accepted(text + 'batch_input { target_name: "FLAG" data_type: TYPE_INT32 source_input: "IN" }', model)
-    error = refused(text + 'batch_input { target_name: "FLAG" data_type: TYPE_FP32 source_input: "IN" }', model)
+    accepted(
+        text + 'batch_input { target_name: "FLAG" data_type: TYPE_INT32 source_input: "IN" }', model
+    )
+    error = refused(
+        text + 'batch_input { target_name: "FLAG" data_type: TYPE_FP32 source_input: "IN" }', model
+    )
     assert error.message == (
         "unable to load model 'm', configuration expects datatype TYPE_FP32 for batch input 'FLAG', model provides TYPE_INT32"
     )
@@ -175,7 +191,10 @@ def test_a_graph_without_a_signature_is_checked_by_names_and_types():
         'input { name: "IN" data_type: TYPE_FP32 dims: 99 } output { name: "inner" data_type: TYPE_FP64 dims: 1 }',
         GRAPH,
     )
-    accepted(IN + FLAG + 'input { name: "MAYBE" data_type: TYPE_FP32 dims: 1 optional: true }' + OUT, GRAPH)
+    accepted(
+        IN + FLAG + 'input { name: "MAYBE" data_type: TYPE_FP32 dims: 1 optional: true }' + OUT,
+        GRAPH,
+    )
     assert refused(IN + FLAG + control("MAYBE", "fp32_false_true: [0, 1]"), GRAPH).message == (
         "unable to load model 'm', configuration expects 3 inputs, model provides at most 2"
     )

@@ -18,7 +18,8 @@ def info(datatype, *dims):
 
 
 BATCHED = Signature(
-    {"A": info("FP32", -1, 3), "B": info("BYTES", -1)}, {"C": info("BF16", -1, -1, 2), "D": info("BOOL", -1, 1)}
+    {"A": info("FP32", -1, 3), "B": info("BYTES", -1)},
+    {"C": info("BF16", -1, -1, 2), "D": info("BOOL", -1, 1)},
 )
 FIXED = Signature({"A": info("INT8", 2, -1)}, {"C": info("BOOL")})
 UNKNOWN = Signature({"A": TensorInfo("INT8", None, "t:0")}, {"C": info("BOOL", -1)})
@@ -46,8 +47,15 @@ def test_a_batching_model_gets_tensors_batch_size_and_batching():
     result = complete_config(config(), BATCHED, 4)
     assert result.max_batch_size == 4
     assert result.HasField("dynamic_batching")
-    assert fields(result) == [("A", "FP32", [3]), ("B", "BYTES", [1]), ("C", "BF16", [-1, 2]), ("D", "BOOL", [1])]
-    assert result.input[1].HasField("reshape"), "clients see one element where the batched model has none"
+    assert fields(result) == [
+        ("A", "FP32", [3]),
+        ("B", "BYTES", [1]),
+        ("C", "BF16", [-1, 2]),
+        ("D", "BOOL", [1]),
+    ]
+    assert result.input[1].HasField("reshape"), (
+        "clients see one element where the batched model has none"
+    )
     assert list(result.input[1].reshape.shape) == []
     assert not result.output[1].HasField("reshape")
 
@@ -63,7 +71,9 @@ def test_a_given_batch_size_is_kept():
     assert complete_config(config("max_batch_size: 16"), BATCHED, 4).max_batch_size == 16
 
 
-@pytest.mark.parametrize(("text", "default"), [("max_batch_size: 1", 4), ("", 1), ("", 0), ("", -3)])
+@pytest.mark.parametrize(
+    ("text", "default"), [("max_batch_size: 1", 4), ("", 1), ("", 0), ("", -3)]
+)
 def test_a_default_batch_size_of_one_enables_no_batching(text, default):
     result = complete_config(config(text), BATCHED, default)
     assert result.max_batch_size == max(0, min(default, 1))
@@ -99,7 +109,9 @@ def test_configured_tensors_are_completed_and_missing_inputs_added():
 
 def test_inputs_of_a_graph_without_a_signature_are_added_only_if_none_is_configured():
     graph = Signature(BATCHED.inputs, BATCHED.outputs, exact=False)
-    assert [field.name for field in complete_config(config('input { name: "B" }'), graph, 4).input] == ["B"]
+    assert [
+        field.name for field in complete_config(config('input { name: "B" }'), graph, 4).input
+    ] == ["B"]
     assert [field.name for field in complete_config(config(), graph, 4).input] == ["A", "B"]
 
 
@@ -122,7 +134,9 @@ def test_configured_dimensions_determine_batching(text, size):
 
 def test_dimensions_that_contradict_each_other_are_refused():
     with pytest.raises(Internal) as caught:
-        complete_config(config('input { name: "A" dims: 3 } output { name: "C" dims: [-1, -1, 2] }'), BATCHED, 4)
+        complete_config(
+            config('input { name: "A" dims: 3 } output { name: "C" dims: [-1, -1, 2] }'), BATCHED, 4
+        )
     assert caught.value.message == (
         "unable to autofill for 'm', model tensor configurations are contradicting each other in terms of whether batching is supported"
     )
@@ -134,7 +148,11 @@ def test_a_tensor_of_unknown_rank_must_be_configured():
     assert caught.value.message == (
         "Unable to autofill for 'm': the rank of model tensor 'A' is 0 and dimensions are not defined"
     )
-    assert fields(complete_config(config('input { name: "A" dims: [2] }'), UNKNOWN, 4))[0] == ("A", "INT8", [2])
+    assert fields(complete_config(config('input { name: "A" dims: [2] }'), UNKNOWN, 4))[0] == (
+        "A",
+        "INT8",
+        [2],
+    )
 
 
 def test_the_input_configuration_is_not_modified():
@@ -148,9 +166,15 @@ def test_the_input_configuration_is_not_modified():
     [
         ("", True),
         ('input { name: "A" data_type: TYPE_INT8 dims: 1 }', True),
-        ('input { name: "A" data_type: TYPE_INT8 dims: 1 } output { name: "B" data_type: TYPE_INT8 dims: 1 }', False),
+        (
+            'input { name: "A" data_type: TYPE_INT8 dims: 1 } output { name: "B" data_type: TYPE_INT8 dims: 1 }',
+            False,
+        ),
         ('input { name: "A" data_type: TYPE_INT8 dims: 1 } output { name: "B" dims: 1 }', True),
-        ('input { name: "A" data_type: TYPE_INT8 } output { name: "B" data_type: TYPE_INT8 dims: 1 }', True),
+        (
+            'input { name: "A" data_type: TYPE_INT8 } output { name: "B" data_type: TYPE_INT8 dims: 1 }',
+            True,
+        ),
     ],
 )
 def test_only_a_complete_configuration_needs_no_completion(text, needed):

@@ -44,7 +44,9 @@ def tensor(name, array):
 
 def test_numeric_tensors_are_not_copied():
     graph = Graph(ONE)
-    outputs = Execution(graph.make_callable, INPUTS, {"y": info("FP32", 3, tensor="out:0")}, {})([tensor("a", ONE)])
+    outputs = Execution(graph.make_callable, INPUTS, {"y": info("FP32", 3, tensor="out:0")}, {})(
+        [tensor("a", ONE)]
+    )
     assert graph.prepared == [(["in_a:0"], ["out:0"])]
     assert np.shares_memory(graph.given[0], ONE)
     assert np.shares_memory(outputs["y"].data, ONE)
@@ -82,7 +84,9 @@ def test_each_set_of_inputs_is_prepared_once_in_any_order():
     assert [feeds for feeds, _ in graph.prepared] == [["in_a:0", "in_s:0"], ["in_a:0"]]
 
 
-@pytest.mark.parametrize(("value", "datatype"), [(np.int8(3), "INT8"), (np.array(3, np.int8), "INT8"), (b"3", "BYTES")])
+@pytest.mark.parametrize(
+    ("value", "datatype"), [(np.int8(3), "INT8"), (np.array(3, np.int8), "INT8"), (b"3", "BYTES")]
+)
 def test_a_scalar_becomes_an_array_of_its_type(value, datatype):
     array = to_scalar_array(value, datatype, (1,))
     assert array.dtype == (object if datatype == "BYTES" else np.int8)

@@ -39,7 +39,9 @@ def test_placeholders_are_inputs_and_unused_tensors_are_outputs(models):
 def test_a_file_without_a_graph_is_rejected(tmp_path, content):
     path = tmp_path / "model.graphdef"
     path.write_bytes(content)
-    with pytest.raises(Internal, match="has an empty network" if not content else f"{path} is not a valid GraphDef"):
+    with pytest.raises(
+        Internal, match="has an empty network" if not content else f"{path} is not a valid GraphDef"
+    ):
         _ = FrozenGraph(path, "m").signature
 
 
@@ -50,7 +52,9 @@ def test_a_truncated_file_is_refused(models):
         _ = FrozenGraph(path, "m").signature
 
 
-@pytest.mark.parametrize(("device", "expected"), [("/gpu:1", "GPU:1"), ("/cpu:0", "CPU:0"), ("", "GPU:7")])
+@pytest.mark.parametrize(
+    ("device", "expected"), [("/gpu:1", "GPU:1"), ("/cpu:0", "CPU:0"), ("", "GPU:7")]
+)
 def test_gpus_of_the_graph_become_the_device_of_the_session(models, device, expected):
     def build(tf1):
         with tf1.device("/gpu:7"):

@@ -30,4 +30,6 @@ def test_import_messages_are_dropped_and_other_output_passes():
         [sys.executable, "-c", SCRIPT, (GREETING + SERVER + b"Traceback\n").decode()],
         capture_output=True, check=True, env={**os.environ, "PYTHONPATH": ""},
     )  # fmt: skip
-    assert sorted(done.stderr.splitlines()) == sorted([SERVER.strip(), b"Traceback", b"afterwards", b"a child"])
+    assert sorted(done.stderr.splitlines()) == sorted(
+        [SERVER.strip(), b"Traceback", b"afterwards", b"a child"]
+    )

@@ -25,7 +25,9 @@ def test_the_file_in_the_version_folder_takes_precedence(folders):
 
 
 def test_a_missing_file_is_named(folders):
-    with pytest.raises(Internal, match=r"failed to open text file for read .*/ops.json: No such file or directory"):
+    with pytest.raises(
+        Internal, match=r"failed to open text file for read .*/ops.json: No such file or directory"
+    ):
         init_ops("ops.json", *folders)
 
 

@@ -47,9 +47,14 @@ assert len(here[0]) == 2 and "unexpected shape" in here[1], here
 
 def test_tensorflow_is_imported_only_in_the_serving_process(models, model_repository):
     for name, text in (("apart", ISOLATED), ("here", "")):
-        models.version = model_repository.add(name, f'backend: "tensorflow" max_batch_size: 4 {text}') / "1"
+        models.version = (
+            model_repository.add(name, f'backend: "tensorflow" max_batch_size: 4 {text}') / "1"
+        )
         models.network()
     done = subprocess.run(
-        [sys.executable, "-c", SERVER, str(model_repository.path)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", SERVER, str(model_repository.path)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -22,7 +22,9 @@ def with_code(models):
 def test_the_signature_is_that_of_the_export_which_close_removes(models):
     file = opened(models.keras())
     assert {name: info.dims for name, info in file.signature.inputs.items()} == {"image": (-1, 64)}
-    assert {name: info.dims for name, info in file.signature.outputs.items()} == {"output_0": (-1, 10)}
+    assert {name: info.dims for name, info in file.signature.outputs.items()} == {
+        "output_0": (-1, 10)
+    }
     folder = Path(file._folder.name)
     assert folder.is_dir()
     file.close()
@@ -54,12 +56,17 @@ def test_several_inputs_and_outputs_have_the_names_of_the_model(models):
     import keras
 
     one, other = keras.Input((3,), name="one"), keras.Input((3,), name="other")
-    model = keras.Model({"one": one, "other": other}, {"sum": one + other, "difference": one - other})
+    model = keras.Model(
+        {"one": one, "other": other}, {"sum": one + other, "difference": one - other}
+    )
     path = models.version / "model.keras"
     path.parent.mkdir(parents=True)
     model.save(path)
     file = opened(path)
-    assert (sorted(file.signature.inputs), sorted(file.signature.outputs)) == (["one", "other"], ["difference", "sum"])
+    assert (sorted(file.signature.inputs), sorted(file.signature.outputs)) == (
+        ["one", "other"],
+        ["difference", "sum"],
+    )
     file.close()
 
 
@@ -69,7 +76,8 @@ def test_a_damaged_file_is_named(models, damage):
     path.write_bytes(damage(path.read_bytes()))
     file = opened(path)
     with pytest.raises(
-        Internal, match=r"unable to load model 'm': model\.keras is damaged, truncated or not a Keras 3 file$"
+        Internal,
+        match=r"unable to load model 'm': model\.keras is damaged, truncated or not a Keras 3 file$",
     ):
         _ = file.signature
     file.close()

@@ -29,9 +29,15 @@ def source(models, load):
         for name in files:
             path = models.version / name
             path.mkdir() if name.endswith("/") else path.write_bytes(b"")
-        harness = load(text + named("x") if "default_model" not in text else text, options, **parameters)
-        harness.model.config.default_model_filename = harness.model.config.default_model_filename.removesuffix("x")
-        return create_source(harness.model, model_settings(harness.model.config, harness.model.parameters))
+        harness = load(
+            text + named("x") if "default_model" not in text else text, options, **parameters
+        )
+        harness.model.config.default_model_filename = (
+            harness.model.config.default_model_filename.removesuffix("x")
+        )
+        return create_source(
+            harness.model, model_settings(harness.model.config, harness.model.parameters)
+        )
 
     return make
 
@@ -57,14 +63,16 @@ def test_a_missing_file_is_named(source):
 
 def test_a_file_of_another_kind_is_rejected_with_instructions(source):
     with pytest.raises(
-        InvalidArgument, match=r'net.h5 is a file, but a SavedModel is a folder.*platform: "tensorflow_graphdef"'
+        InvalidArgument,
+        match=r'net.h5 is a file, but a SavedModel is a folder.*platform: "tensorflow_graphdef"',
     ):
         source(named("net.h5"), "net.h5")
 
 
 def test_a_folder_is_not_a_frozen_graph(source):
     with pytest.raises(
-        InvalidArgument, match=r'net is a folder, but a GraphDef is a file.*platform: "tensorflow_savedmodel"'
+        InvalidArgument,
+        match=r'net is a folder, but a GraphDef is a file.*platform: "tensorflow_savedmodel"',
     ):
         source(GRAPH + named("net"), "net/")
 
@@ -83,7 +91,8 @@ def test_code_in_keras_files_is_allowed_by_the_model_or_for_all(source, options,
 
 
 @pytest.mark.parametrize(
-    ("text", "has_signature"), [("", True), (GRAPH, False), (named("a.keras"), False), (named("a"), True)]
+    ("text", "has_signature"),
+    [("", True), (GRAPH, False), (named("a.keras"), False), (named("a"), True)],
 )
 def test_only_saved_models_have_a_signature_without_tensorflow(text, has_signature):
     assert is_saved_model(model_config(f'name: "m" {text}')) is has_signature

@@ -8,10 +8,19 @@ from tritonpy_backend_tf.options import TensorFlowOptions
 
 def test_options_have_the_names_of_triton():
     options = msgspec.convert(
-        {"allow-soft-placement": False, "gpu-memory-fraction": 0.5, "version": 2, "default-max-batch-size": 8},
+        {
+            "allow-soft-placement": False,
+            "gpu-memory-fraction": 0.5,
+            "version": 2,
+            "default-max-batch-size": 8,
+        },
         TensorFlowOptions,
     )
-    assert (options.allow_soft_placement, options.gpu_memory_fraction, options.default_max_batch_size) == (
+    assert (
+        options.allow_soft_placement,
+        options.gpu_memory_fraction,
+        options.default_max_batch_size,
+    ) == (
         False,
         0.5,
         8,

@@ -35,7 +35,9 @@ def test_a_precision_is_a_rewriter_of_graphs(precision, kind, expected):
 
 
 def test_an_unknown_precision_is_rejected_with_the_known_ones():
-    with pytest.raises(InvalidArgument, match="parameter 'precision' is 'int8', it must be one of fp32, bf16, fp16"):
+    with pytest.raises(
+        InvalidArgument, match="parameter 'precision' is 'int8', it must be one of fp32, bf16, fp16"
+    ):
         rewriter("int8")
 
 
@@ -48,8 +50,18 @@ def test_an_unknown_precision_is_rejected_with_the_known_ones():
             {"avx2"},
             "precision bf16 is not supported on this processor: it needs one of avx512f, avx_ne_convert",
         ),
-        ("fp16", "CPU", {"avx512f"}, "precision fp16 is not supported on this processor: it needs one of avx512_fp16"),
-        ("bf16", "GPU", EVERYTHING, "precision bf16 is not supported on this GPU, TensorFlow supports fp16 there"),
+        (
+            "fp16",
+            "CPU",
+            {"avx512f"},
+            "precision fp16 is not supported on this processor: it needs one of avx512_fp16",
+        ),
+        (
+            "bf16",
+            "GPU",
+            EVERYTHING,
+            "precision bf16 is not supported on this GPU, TensorFlow supports fp16 there",
+        ),
     ],
 )
 def test_an_unsupported_precision_is_rejected(precision, kind, flags, text):

@@ -40,7 +40,9 @@ def serve(tmp_path, port):
         program, *arguments = command.split()
         assert program == "tritonpy"
         more = ["--http-port", str(port), "--allow-grpc", "false", "--allow-metrics", "false"]
-        server = subprocess.Popen([sys.executable, "-m", "tritonpy", *arguments, *more], cwd=tmp_path)
+        server = subprocess.Popen(
+            [sys.executable, "-m", "tritonpy", *arguments, *more], cwd=tmp_path
+        )
         started.append(server)
         client = tritonclient.http.InferenceServerClient(f"127.0.0.1:{port}")
         while not _is_ready(client):
@@ -65,7 +67,12 @@ def run(code, folder):
     """Run a program of the README in a new process and return its output."""
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False, env=environment
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -84,9 +91,13 @@ def test_a_model_goes_from_training_to_serving(tmp_path, serve, port):
 
 def test_the_readme_lists_every_parameter_option_and_precision():
     source = (PACKAGE / "tritonpy_backend_tf" / "settings.py").read_text(encoding="utf-8")
-    names = {*re.findall(r'"([A-Z][A-Z_]{5,})"', source), "precision", "memory_limit_bytes"} - {"DEFAULT"}
+    names = {*re.findall(r'"([A-Z][A-Z_]{5,})"', source), "precision", "memory_limit_bytes"} - {
+        "DEFAULT"
+    }
     assert len(names) >= 9
     assert [name for name in names if f"`{name}`" not in README] == []
     assert [value for value in PRECISIONS if f"`{value}`" not in README] == []
-    options = {field.encode_name for field in msgspec.structs.fields(TensorFlowOptions)} - {"version"}
+    options = {field.encode_name for field in msgspec.structs.fields(TensorFlowOptions)} - {
+        "version"
+    }
     assert [name for name in options if name not in README] == []

@@ -14,7 +14,11 @@ OWN = ("TF_CPP_MIN_LOG_LEVEL", "TF_XLA_FLAGS", "TF_OVERRIDE_GLOBAL_THREADPOOL", 
 def python(code, **environment):
     kept = {name: value for name, value in os.environ.items() if name not in OWN}
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**kept, **environment}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**kept, **environment},
     )
 
 
@@ -38,7 +42,12 @@ assert import_tensorflow() is import_tensorflow()
 
 def test_tensorflows_messages_can_be_enabled():
     code = "from tritonpy_backend_tf.runtime import import_tensorflow; import os; import_tensorflow(); print(os.environ['TF_XLA_FLAGS'])"
-    done = python(code, TF_CPP_MIN_LOG_LEVEL="0", TF_ENABLE_ONEDNN_OPTS="1", TF_XLA_FLAGS="--tf_xla_min_cluster_size=2")
+    done = python(
+        code,
+        TF_CPP_MIN_LOG_LEVEL="0",
+        TF_ENABLE_ONEDNN_OPTS="1",
+        TF_XLA_FLAGS="--tf_xla_min_cluster_size=2",
+    )
     assert "port.cc" in done.stderr
     assert done.stdout.strip() == "--tf_xla_min_cluster_size=2 --tf_xla_cpu_global_jit"
 

@@ -43,7 +43,8 @@ def tagged(models):
 
 def test_a_signature_is_read_as_tensorflow_wrote_it(models):
     folder = models.saved_model(
-        lambda b, a: {"z": a + 1, "y": models.tf.strings.length(b)}, {"b": ("string", (None, 2)), "a": ("float16", ())}
+        lambda b, a: {"z": a + 1, "y": models.tf.strings.length(b)},
+        {"b": ("string", (None, 2)), "a": ("float16", ())},
     )
     found = read_served_signature(folder, "m")
     assert (found.tags, found.name) == (("serve",), "serving_default")
@@ -63,7 +64,10 @@ def test_a_tensor_of_unknown_rank_has_no_dimensions(models):
 def test_a_tag_selects_the_graph_and_unknown_tags_list_the_known_ones(tagged):
     assert list(read_served_signature(tagged, "m").signature.inputs) == ["x"]
     assert list(read_served_signature(tagged, "m", "gpu,serve").signature.inputs) == ["y"]
-    assert refused(tagged, "m", "gpu") == "unable to load model 'm', expected 'gpu' tag, there is: 'gpu,serve', 'serve'"
+    assert (
+        refused(tagged, "m", "gpu")
+        == "unable to load model 'm', expected 'gpu' tag, there is: 'gpu,serve', 'serve'"
+    )
 
 
 def test_without_a_default_signature_the_first_one_is_taken(tagged):
@@ -88,14 +92,23 @@ def test_the_text_form_is_read_too(models):
     saved = SavedModel.FromString((folder / "saved_model.pb").read_bytes())
     (folder / "saved_model.pb").unlink()
     (folder / "saved_model.pbtxt").write_text(text_format.MessageToString(saved))
-    assert refused(folder, "m") == "unable to process input 'x' for 'm', unsupported datatype 'DT_COMPLEX64'"
+    assert (
+        refused(folder, "m")
+        == "unable to process input 'x' for 'm', unsupported datatype 'DT_COMPLEX64'"
+    )
 
 
 def test_components_of_ragged_and_sparse_outputs_have_their_own_names(models):
     def parts(x):
-        return {"r": models.tf.strings.split(x), "s": models.tf.sparse.from_dense(models.tf.strings.length(x)), "x": x}
+        return {
+            "r": models.tf.strings.split(x),
+            "s": models.tf.sparse.from_dense(models.tf.strings.length(x)),
+            "x": x,
+        }
 
-    signature = read_served_signature(models.saved_model(parts, {"x": ("string", (None,))}), "m").signature
+    signature = read_served_signature(
+        models.saved_model(parts, {"x": ("string", (None,))}), "m"
+    ).signature
     assert not signature.outputs_have_rows
     assert {name: (info.datatype, info.dims) for name, info in signature.outputs.items()} == {
         "r": ("BYTES", (-1,)), "r_1": ("INT64", (-1,)), "s": ("INT64", (-1, 1)), "s_1": ("INT32", (-1,)),
@@ -104,7 +117,9 @@ def test_components_of_ragged_and_sparse_outputs_have_their_own_names(models):
 
 
 def test_a_component_with_the_name_of_another_output_is_rejected(models):
-    folder = models.saved_model(lambda x: {"r": models.tf.strings.split(x), "r_1": x}, {"x": ("string", (None,))})
+    folder = models.saved_model(
+        lambda x: {"r": models.tf.strings.split(x), "r_1": x}, {"x": ("string", (None,))}
+    )
     assert refused(folder, "m") == (
         "unable to process output 'r_1' for 'm', its component 'r_1' has the name of another input or output"
     )

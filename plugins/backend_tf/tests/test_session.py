@@ -43,7 +43,9 @@ class Network:
 
     def open(self, text="", device=CPU, rewriter=None, **parameters):
         options = TensorFlowOptions()
-        self.opened.append(open_session(self.source, settings(text, **parameters), options, device, rewriter))
+        self.opened.append(
+            open_session(self.source, settings(text, **parameters), options, device, rewriter)
+        )
         return self.opened[-1]
 
     def scores(self, opened):
@@ -55,7 +57,10 @@ class Network:
         tf1 = self.tf.compat.v1
         types = tf1.RunMetadata()
         opened.session.run(
-            self.fetch, {self.feed: ROWS}, tf1.RunOptions(output_partition_graphs=True), run_metadata=types
+            self.fetch,
+            {self.feed: ROWS},
+            tf1.RunOptions(output_partition_graphs=True),
+            run_metadata=types,
         )
         return {node.op for graph in types.partition_graphs for node in graph.node}
 
@@ -79,7 +84,9 @@ def test_bf16_computes_with_less_precision(network):
     if not {"avx512f", "avx_ne_convert"} & cpu_flags():
         pytest.skip("needs a processor with AVX-512 or AVX-NE-CONVERT")
     plain = network.scores(network.open())
-    rewriter = precision_rewriter(model_config('name: "m"'), {"precision": "bf16"}, "CPU", cpu_flags())
+    rewriter = precision_rewriter(
+        model_config('name: "m"'), {"precision": "bf16"}, "CPU", cpu_flags()
+    )
     lower = network.open(rewriter=rewriter)
     scores = network.scores(lower)
     assert "Cast" in network.operations(lower)
@@ -180,17 +187,24 @@ def test_two_instances_of_a_session_run_concurrently_without_the_gil(models):
 
 @pytest.mark.parametrize("kind", ["GPU", "MODEL"])
 def test_gpu_memory_grows_as_needed_or_is_allocated_at_once(models, kind):
-    growing = session_config(models.tf, settings(), TensorFlowOptions(), SessionDevice(kind, 1)).gpu_options
+    growing = session_config(
+        models.tf, settings(), TensorFlowOptions(), SessionDevice(kind, 1)
+    ).gpu_options
     assert (growing.allow_growth, growing.per_process_gpu_memory_fraction) == (True, 0)
     options = TensorFlowOptions(gpu_memory_fraction=0.25, allow_soft_placement=False)
     config = session_config(models.tf, settings(), options, SessionDevice(kind, 1))
-    assert (config.gpu_options.allow_growth, config.gpu_options.per_process_gpu_memory_fraction) == (False, 0.25)
+    assert (
+        config.gpu_options.allow_growth,
+        config.gpu_options.per_process_gpu_memory_fraction,
+    ) == (False, 0.25)
     assert not config.allow_soft_placement
 
 
 def test_a_memory_limit_creates_a_virtual_gpu(models):
     limited = settings(memory_limit_bytes=str(3 * 2**30))
-    gpu = session_config(models.tf, limited, TensorFlowOptions(), SessionDevice("GPU", 1)).gpu_options
+    gpu = session_config(
+        models.tf, limited, TensorFlowOptions(), SessionDevice("GPU", 1)
+    ).gpu_options
     assert gpu.visible_device_list == "1"
     assert [list(device.memory_limit_mb) for device in gpu.experimental.virtual_devices] == [[3072]]
 
@@ -216,6 +230,8 @@ def test_a_session_knows_which_devices_there_are(network):
 )
 def test_the_graph_is_placed_on_the_device_of_its_instance(network, device, expected):
     graph = network.open(device=device).session.graph
-    places = {operation.device for operation in graph.get_operations() if operation.type == "VarHandleOp"}
+    places = {
+        operation.device for operation in graph.get_operations() if operation.type == "VarHandleOp"
+    }
     assert len(places) == 1
     assert places.pop().endswith(expected)

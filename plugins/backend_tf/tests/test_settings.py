@@ -20,7 +20,12 @@ def test_without_parameters_the_defaults_apply():
         None,
         None,
     )
-    assert (found.graph_tag, found.signature, found.init_ops_file, found.op_libraries) == ("", "", "", ())
+    assert (found.graph_tag, found.signature, found.init_ops_file, found.op_libraries) == (
+        "",
+        "",
+        "",
+        (),
+    )
 
 
 def test_threads_are_read():
@@ -41,7 +46,9 @@ def test_a_thread_count_implies_a_session_pool_by_default(parameters, own):
     assert settings(**parameters).own_threads is own
 
 
-@pytest.mark.parametrize(("level", "jit"), [(-1, "OFF"), (0, "DEFAULT"), (1, "ON_1"), (2, "ON_2"), (7, "ON_2")])
+@pytest.mark.parametrize(
+    ("level", "jit"), [(-1, "OFF"), (0, "DEFAULT"), (1, "ON_1"), (2, "ON_2"), (7, "ON_2")]
+)
 def test_the_graph_level_turns_xla_on_and_off(level, jit):
     assert settings(f"optimization {{ graph {{ level: {level} }} }}").jit_level == jit
 

@@ -29,7 +29,11 @@ def sessions(models, load):
 def test_instances_on_a_device_share_a_session_until_the_last_release(models, sessions):
     models.add_sub()
     found = sessions()
-    one, other, bound = found.acquire(CPU), found.acquire(CPU), found.acquire(SessionDevice("CPU", 0, (0,)))
+    one, other, bound = (
+        found.acquire(CPU),
+        found.acquire(CPU),
+        found.acquire(SessionDevice("CPU", 0, (0,))),
+    )
     assert one is other
     assert bound is not one
     outputs = [found.source.signature.outputs["OUTPUT0"].tensor]
@@ -65,15 +69,22 @@ def test_the_memory_of_every_session_is_reported(models, sessions):
 def test_a_missing_file_is_named_in_the_error(models, sessions):
     models.version.mkdir(parents=True)
     found = sessions('platform: "tensorflow_graphdef" default_model_filename: "model.graphdef"')
-    with pytest.raises(Unavailable, match=r"unable to find '.*/1/model.graphdef' for model instance 'm'"):
+    with pytest.raises(
+        Unavailable, match=r"unable to find '.*/1/model.graphdef' for model instance 'm'"
+    ):
         found.acquire(CPU)
 
 
-@pytest.mark.parametrize(("device", "isolation"), [(CPU, "process"), (SessionDevice("GPU"), "thread")])
+@pytest.mark.parametrize(
+    ("device", "isolation"), [(CPU, "process"), (SessionDevice("GPU"), "thread")]
+)
 def test_a_memory_limit_needs_a_gpu_and_process_isolation(models, sessions, device, isolation):
     models.add_sub()
     found = sessions(memory_limit_bytes="1000000", isolation=isolation)
-    with pytest.raises(InvalidArgument, match="parameter memory_limit_bytes limits only the GPU memory of a process"):
+    with pytest.raises(
+        InvalidArgument,
+        match="parameter memory_limit_bytes limits only the GPU memory of a process",
+    ):
         found.acquire(device)
 
 
@@ -87,7 +98,8 @@ def test_an_unusable_gpu_is_an_error_instead_of_a_cpu_fallback(models, sessions)
     models.add_sub()
     found = sessions()
     with pytest.raises(
-        Unavailable, match=r"model 'm' needs GPU 99, which TensorFlow cannot use: pip install 'tensorflow\[and-cuda\]'"
+        Unavailable,
+        match=r"model 'm' needs GPU 99, which TensorFlow cannot use: pip install 'tensorflow\[and-cuda\]'",
     ):
         found.acquire(SessionDevice("GPU", 99))
     assert found.memory_usage() == []
@@ -95,18 +107,23 @@ def test_an_unusable_gpu_is_an_error_instead_of_a_cpu_fallback(models, sessions)
 
 def test_a_gpu_accelerator_on_the_cpu_is_logged(models, sessions, caplog):
     models.add_sub()
-    accelerators = 'execution_accelerators { gpu_execution_accelerator { name: "auto_mixed_precision" } }'
+    accelerators = (
+        'execution_accelerators { gpu_execution_accelerator { name: "auto_mixed_precision" } }'
+    )
     found = sessions(f"optimization {{ {accelerators} }}")
     with caplog.at_level("WARNING"):
         found.release(found.acquire(CPU))
-    assert caplog.messages == ["GPU Execution Accelerator will be ignored for model instance on CPU"]
+    assert caplog.messages == [
+        "GPU Execution Accelerator will be ignored for model instance on CPU"
+    ]
 
 
 def test_init_operations_are_read_from_their_file(models, sessions):
     models.add_sub_graph()
     (models.folder / "init.json").write_text('{"init_ops": ["unknown"]}')
     with pytest.raises(
-        Internal, match=r"unable to load model 'm' from .*/1: .*'unknown' refers to an Operation not in the graph"
+        Internal,
+        match=r"unable to load model 'm' from .*/1: .*'unknown' refers to an Operation not in the graph",
     ):
         sessions(TF_INIT_OPS_FILE="init.json").acquire(CPU)
 
@@ -120,9 +137,14 @@ def test_nothing_of_a_session_waits_for_the_garbage_collector(models, sessions, 
     try:
         signature = found.signature()
         shared_session = found.acquire(CPU)
-        graph, session = weakref.ref(shared_session.opened.session.graph), weakref.ref(shared_session.opened.session)
+        graph, session = (
+            weakref.ref(shared_session.opened.session.graph),
+            weakref.ref(shared_session.opened.session),
+        )
         inputs = [info.tensor for info in signature.inputs.values()]
-        run = shared_session.opened.make_callable(inputs, [info.tensor for info in signature.outputs.values()])
+        run = shared_session.opened.make_callable(
+            inputs, [info.tensor for info in signature.outputs.values()]
+        )
         found.release(shared_session)
         del run, shared_session
         assert session() is None

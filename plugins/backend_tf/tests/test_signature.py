@@ -32,12 +32,20 @@ def test_ragged_and_sparse_outputs_prevent_batching():
 
 
 def test_candidate_tensors_are_used_only_if_configured():
-    signature = Signature({"a": info(1)}, {"b": info(1)}, {"c": info(2)}, {"d": info(2)}, exact=False)
+    signature = Signature(
+        {"a": info(1)}, {"b": info(1)}, {"c": info(2)}, {"d": info(2)}, exact=False
+    )
     assert list(signature.known_inputs) == ["a", "c"]
     assert list(signature.known_outputs) == ["b", "d"]
 
 
 def test_types_have_the_names_of_the_protocol():
-    assert [protocol_datatype(number) for number in (1, 7, 14, 19, 23)] == ["FP32", "BYTES", "BF16", "FP16", "UINT64"]
+    assert [protocol_datatype(number) for number in (1, 7, 14, 19, 23)] == [
+        "FP32",
+        "BYTES",
+        "BF16",
+        "FP16",
+        "UINT64",
+    ]
     assert [protocol_datatype(number) for number in (8, 20, 0, 999)] == [None] * 4
     assert [type_name(number) for number in (8, 999)] == ["DT_COMPLEX64", "DT_999"]

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from tritonpy import Backend, Batch, InstanceContext, Internal, MemoryUsage, ModelContext, TritonError
+from tritonpy import (
+    Backend,
+    Batch,
+    InstanceContext,
+    Internal,
+    MemoryUsage,
+    ModelContext,
+    TritonError,
+)
 from tritonpy.execution import gather, scatter
 from tritonpy_backend_tf.config_check import check_config
 from tritonpy_backend_tf.config_completion import complete_config, needs_completion, server_inputs
@@ -52,7 +60,10 @@ class TensorFlowBackend(Backend):
         result = complete_config(model.config, signature, model.default_max_batch_size)
         if result.max_batch_size != model.config.max_batch_size:
             model.log.info(
-                "model '%s' supports batching and its configuration sets no max_batch_size: using %d",
+                (
+                    "model '%s' supports batching and its configuration sets no max_batch_size: "
+                    "using %d"
+                ),
                 model.name, result.max_batch_size,
             )  # fmt: skip
         return result
@@ -70,7 +81,9 @@ class TensorFlowBackend(Backend):
             signature = self._sessions.signature()
             check_config(model.config, signature)
             device = instance.device_id if instance.kind == "GPU" else 0
-            self._session = self._sessions.acquire(SessionDevice(instance.kind, device, instance.cores))
+            self._session = self._sessions.acquire(
+                SessionDevice(instance.kind, device, instance.cores)
+            )
             self._execution = _execution(model.config, signature, self._session)
         except Exception as error:
             self.close()
@@ -108,16 +121,24 @@ class TensorFlowBackend(Backend):
 def _unable_to_complete(model: str, failure: TritonError) -> TritonError:
     if isinstance(failure, Internal):
         return Internal(
-            f"unable to auto-complete model configuration for '{model}', failed to load model: {failure.message}"
+            f"unable to auto-complete model configuration for '{model}', failed to load model: "
+            f"{failure.message}"
         )
     return failure
 
 
-def _execution(config: ModelConfig, signature: Signature, shared_session: SharedSession) -> Execution:
+def _execution(
+    config: ModelConfig, signature: Signature, shared_session: SharedSession
+) -> Execution:
     states = config.sequence_batching.state
     shapes = {state.output_name: tuple(state.dims) for state in states}
     shapes.update({field.name: tuple(field.dims) for field in config.output})
     outputs = {name: signature.known_outputs[name] for name in shapes}
     scalars = {name: shapes[name] for name, info in outputs.items() if info.dims == ()}
-    required = [*[field.name for field in config.input if not field.optional], *server_inputs(config)]
-    return Execution(shared_session.opened.make_callable, signature.known_inputs, outputs, scalars, required)
+    required = [
+        *[field.name for field in config.input if not field.optional],
+        *server_inputs(config),
+    ]
+    return Execution(
+        shared_session.opened.make_callable, signature.known_inputs, outputs, scalars, required
+    )

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tritonpy import Internal, InvalidArgument
-from tritonpy.config import DATATYPE_OF_NUMBER, control_inputs, dims_misfit, model_dims, shape_text, unable_to_load
+from tritonpy.config import (
+    DATATYPE_OF_NUMBER,
+    control_inputs,
+    dims_misfit,
+    model_dims,
+    shape_text,
+    unable_to_load,
+)
 from tritonpy_backend_tf.signature import Signature, TensorInfo
 
 if TYPE_CHECKING:
@@ -33,7 +40,9 @@ def check_config(config: ModelConfig, signature: Signature) -> None:
         _check_input(config, signature, field)
     for each in config.batch_input:
         for name in each.target_name:
-            _check_datatype(config, f"batch input '{name}'", each.data_type, _find_tensor(known, name, "input"))
+            _check_datatype(
+                config, f"batch input '{name}'", each.data_type, _find_tensor(known, name, "input")
+            )
     for output in config.output:
         _check_output(config, signature, output)
     _check_states(config, signature)
@@ -45,15 +54,21 @@ def _check_count(config: ModelConfig, signature: Signature, controls: int) -> No
     expected = given + made + controls + len(config.sequence_batching.state)
     provided = len(signature.inputs)
     if not signature.exact and expected > provided:
-        raise unable_to_load(config, f"configuration expects {expected} inputs, model provides at most {provided}")
+        raise unable_to_load(
+            config, f"configuration expects {expected} inputs, model provides at most {provided}"
+        )
     if signature.exact and expected != provided:
-        raise unable_to_load(config, f"configuration expects {expected} inputs, model provides {provided}")
+        raise unable_to_load(
+            config, f"configuration expects {expected} inputs, model provides {provided}"
+        )
 
 
 def _find_tensor(infos: Mapping[str, TensorInfo], name: str, what: str) -> TensorInfo:
     info = infos.get(name)
     if info is None:
-        raise InvalidArgument(f"unexpected inference {what} '{name}', allowed {what}s are: {', '.join(sorted(infos))}")
+        raise InvalidArgument(
+            f"unexpected inference {what} '{name}', allowed {what}s are: {', '.join(sorted(infos))}"
+        )
     return info
 
 
@@ -61,7 +76,8 @@ def _check_input(config: ModelConfig, signature: Signature, field: ModelInput) -
     info = _find_tensor(signature.known_inputs, field.name, "input")
     if field.optional and field.name not in signature.optional:
         raise unable_to_load(
-            config, f"input '{field.name}' is optional in the configuration, but required by the model"
+            config,
+            f"input '{field.name}' is optional in the configuration, but required by the model",
         )
     if signature.exact and field.allow_ragged_batch:
         _check_ragged(config, field, info)
@@ -74,7 +90,8 @@ def _check_ragged(config: ModelConfig, field: ModelInput, info: TensorInfo) -> N
     if info.dims not in {(-1,), None}:
         raise unable_to_load(
             config,
-            f"configuration expects model provides input with shape [-1]  for ragged input '{field.name}', "
+            "configuration expects model provides input with shape [-1]  for ragged input "
+            f"'{field.name}', "
             f"model provides {shape_text(info.dims or ())}",
         )
 
@@ -98,11 +115,16 @@ def _check_states(config: ModelConfig, signature: Signature) -> None:
 def _check_datatype(config: ModelConfig, what: str, number: int, info: TensorInfo) -> None:
     configured = DATATYPE_OF_NUMBER.get(number)
     if configured is None:
-        raise InvalidArgument(f"unsupported datatype 'TYPE_INVALID' for {what} for model '{config.name}'")
+        raise InvalidArgument(
+            f"unsupported datatype 'TYPE_INVALID' for {what} for model '{config.name}'"
+        )
     if configured.name != info.datatype:
         raise unable_to_load(
             config,
-            f"configuration expects datatype {configured.config_name} for {what}, model provides TYPE_{info.datatype}",
+            (
+                f"configuration expects datatype {configured.config_name} for {what}, "
+                f"model provides TYPE_{info.datatype}"
+            ),
         )
 
 
@@ -127,18 +149,22 @@ def _check_scalar(config: ModelConfig, name: str, dims: Sequence[int]) -> None:
     if any(dim != 1 for dim in dims):
         raise unable_to_load(
             config,
-            f"scalar tensor '{name}', should only provide 1 in the model configuration when the model doesn't support "
+            f"scalar tensor '{name}', should only provide 1 in the model configuration when the "
+            "model doesn't support "
             f"batching. Model configuration provided: {shape_text(dims)}.",
         )
 
 
-def _mismatch(config: ModelConfig, name: str, model: Sequence[int], dims: Sequence[int], exact: bool) -> str:
+def _mismatch(
+    config: ModelConfig, name: str, model: Sequence[int], dims: Sequence[int], exact: bool
+) -> str:
     """Return Triton's error text for a shape mismatch, or "" if the shapes match."""
     where = f"model '{config.name}', tensor '{name}': "
     batched = config.max_batch_size > 0
     if batched and (not model or model[0] != -1):
         return (
-            f"{where}for the model to support batching the shape should have at least 1 dimension and the first "
+            f"{where}for the model to support batching the shape should have at least 1 "
+            "dimension and the first "
             f"dimension must be -1; but shape expected by the model is {shape_text(model)}"
         )
     full = (-1, *dims) if batched else tuple(dims)
@@ -149,14 +175,18 @@ def _mismatch(config: ModelConfig, name: str, model: Sequence[int], dims: Sequen
 
 def _compatible(model: Sequence[int], configured: Sequence[int], exact: bool) -> bool:
     return len(model) == len(configured) and all(
-        have == want or (have == -1 and not exact) for have, want in zip(model, configured, strict=True)
+        have == want or (have == -1 and not exact)
+        for have, want in zip(model, configured, strict=True)
     )
 
 
 def _check_control(config: ModelConfig, signature: Signature, name: str, number: int) -> None:
     info = signature.known_inputs.get(name)
     if info is None:
-        raise Internal(f"configuration specified sequence control '{name}', but model does not provide that input")
+        raise Internal(
+            f"configuration specified sequence control '{name}', but model does not provide that "
+            "input"
+        )
     where = f"sequence control '{name}': "
     if signature.exact and info.dims is not None:
         mismatch = _mismatch(config, name, info.dims, (1,), exact=True)
@@ -166,5 +196,8 @@ def _check_control(config: ModelConfig, signature: Signature, name: str, number:
     if configured.name != info.datatype:
         raise unable_to_load(
             config,
-            f"{where}the model expects TYPE_{info.datatype} but the model configuration specifies data-type {configured.config_name}",
+            (
+                f"{where}the model expects TYPE_{info.datatype} but the model configuration "
+                f"specifies data-type {configured.config_name}"
+            ),
         )

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 def needs_completion(config: ModelConfig) -> bool:
     """Return whether an input or output lacks a property that the model may provide."""
     fields: list[Field] = [*config.input, *config.output]
-    return not (config.input and config.output and all(field.dims and field.data_type for field in fields))
+    return not (
+        config.input and config.output and all(field.dims and field.data_type for field in fields)
+    )
 
 
-def complete_config(config: ModelConfig, signature: Signature, default_max_batch_size: int) -> ModelConfig:
+def complete_config(
+    config: ModelConfig, signature: Signature, default_max_batch_size: int
+) -> ModelConfig:
     """Return a copy of `config` with tensors, batch size and batching filled in as in Triton.
 
     Configured tensors get their missing properties. Missing inputs are added; outputs, and inputs
@@ -37,7 +41,8 @@ def complete_config(config: ModelConfig, signature: Signature, default_max_batch
     can_batch = signature.can_batch
     if not can_batch and config.max_batch_size > 0:
         raise Internal(
-            f"unable to autofill for '{config.name}', configuration specified max-batch {config.max_batch_size}"
+            f"unable to autofill for '{config.name}', configuration specified max-batch "
+            f"{config.max_batch_size}"
             " but model signature does not support batching"
         )
     if can_batch and result.max_batch_size == 0 and _expects_batching(config, signature):
@@ -57,7 +62,8 @@ def _expects_batching(config: ModelConfig, signature: Signature) -> bool:
     hints = {hint for field in fields if (hint := _batching_hint(field, signature)) is not None}
     if len(hints) > 1:
         raise Internal(
-            f"unable to autofill for '{config.name}', model tensor configurations are contradicting each other in terms of"
+            f"unable to autofill for '{config.name}', model tensor configurations are "
+            "contradicting each other in terms of"
             " whether batching is supported"
         )
     return hints != {False}
@@ -104,7 +110,9 @@ def _complete_outputs(config: ModelConfig, signature: Signature) -> None:
         _complete_field(config, config.output.add(name=name), info)
 
 
-def _exclude(infos: Mapping[str, TensorInfo], names: Container[str]) -> Iterable[tuple[str, TensorInfo]]:
+def _exclude(
+    infos: Mapping[str, TensorInfo], names: Container[str]
+) -> Iterable[tuple[str, TensorInfo]]:
     return [(name, info) for name, info in infos.items() if name not in names]
 
 
@@ -115,6 +123,7 @@ def _complete_field(config: ModelConfig, field: Field, info: TensorInfo) -> None
         return
     if info.dims is None:
         raise InvalidArgument(
-            f"Unable to autofill for '{config.name}': the rank of model tensor '{field.name}' is 0 and dimensions are not defined"
+            f"Unable to autofill for '{config.name}': the rank of model tensor '{field.name}' is "
+            "0 and dimensions are not defined"
         )
     set_dims(field, info.dims, config.max_batch_size > 0)

@@ -55,7 +55,9 @@ class Execution:
 
     def _create_callable(self, names: tuple[str, ...]) -> Run:
         feeds = [self._inputs[name].tensor for name in names]
-        run = self._callables[names] = self._prepare(feeds, [info.tensor for info in self._outputs.values()])
+        run = self._callables[names] = self._prepare(
+            feeds, [info.tensor for info in self._outputs.values()]
+        )
         return run
 
     def _array(self, tensor: Tensor) -> Array:

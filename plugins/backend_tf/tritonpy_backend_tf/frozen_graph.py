@@ -90,4 +90,8 @@ def _tensors(operation: Any) -> Iterator[tuple[str, Any, TensorInfo]]:
 
 
 def _dims(shape: Any) -> tuple[int, ...] | None:
-    return None if shape.rank is None else tuple(-1 if size is None else size for size in shape.as_list())
+    return (
+        None
+        if shape.rank is None
+        else tuple(-1 if size is None else size for size in shape.as_list())
+    )

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 
 # Its libraries log while they are loaded, before logging can be configured. The lines look like
 # `I0000 00:00:1700000000.1 42 port.cc:153] …`.
-_MESSAGE = re.compile(rb"[IWE]\d{4} \S+ +\d+ \S+\.cc:\d+\]|WARNING: All log messages before absl::InitializeLog\(\)")
+_MESSAGE = re.compile(
+    rb"[IWE]\d{4} \S+ +\d+ \S+\.cc:\d+\]|WARNING: All log messages before absl::InitializeLog\(\)"
+)
 _STDERR = 2
 
 
@@ -25,7 +27,9 @@ def suppress_import_messages() -> Iterator[None]:
     kept = os.dup(_STDERR)
     os.dup2(writing, _STDERR)
     os.close(writing)
-    threading.Thread(target=_forward_lines, args=(reading, kept), name="tensorflow-greeting", daemon=True).start()
+    threading.Thread(
+        target=_forward_lines, args=(reading, kept), name="tensorflow-greeting", daemon=True
+    ).start()
     try:
         yield
     finally:

@@ -25,7 +25,9 @@ def init_ops(filename: str, version_folder: Path, model_folder: Path) -> list[st
     except OSError as error:
         raise Internal(f"failed to open text file for read {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise Internal(f'{path} must be of the form {{"init_ops": ["name", …]}}: {error!r}') from error
+        raise Internal(
+            f'{path} must be of the form {{"init_ops": ["name", …]}}: {error!r}'
+        ) from error
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise Internal(f'{path} must be of the form {{"init_ops": ["name", …]}}')
     return names

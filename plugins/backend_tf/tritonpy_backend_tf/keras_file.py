@@ -38,7 +38,9 @@ class KerasFile:
             export_saved_model(self._path, folder, self._safe_mode)
         except Exception as error:
             self.close()
-            raise Internal(f"unable to load model '{self._model}': {self._reason(error)}") from error
+            raise Internal(
+                f"unable to load model '{self._model}': {self._reason(error)}"
+            ) from error
         return SavedModel(folder, self._model, *self._selection)
 
     @property
@@ -59,7 +61,8 @@ class KerasFile:
     def _reason(self, error: Exception) -> str:
         if self._safe_mode and "safe_mode" in str(error):
             return (
-                f"{self._path.name} contains code (a Lambda layer) that would run in the server. If you trust the file, set the model's"
+                f"{self._path.name} contains code (a Lambda layer) that would run in the server. "
+                "If you trust the file, set the model's"
                 " parameter KERAS_SAFE_MODE to false"
             )
         if not zipfile.is_zipfile(self._path):  # Keras reports such a file as missing

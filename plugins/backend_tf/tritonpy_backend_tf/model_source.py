@@ -54,18 +54,22 @@ def create_source(model: ModelContext, settings: ModelSettings) -> ModelSource:
     if model.config.platform == GRAPH_DEF:
         if path.is_dir():
             raise InvalidArgument(
-                f"unable to load model '{model.name}': {path} is a folder, but a GraphDef is a file. For a SavedModel, set"
+                f"unable to load model '{model.name}': {path} is a folder, "
+                "but a GraphDef is a file. For a SavedModel, set"
                 f' platform: "{SAVED_MODEL}"'
             )
         return FrozenGraph(path, model.name)
     if path.suffix == KERAS:
-        assert isinstance(model.options, TensorFlowOptions), "the core decodes this backend's options: this is a bug"  # noqa: S101
+        assert isinstance(model.options, TensorFlowOptions), (  # noqa: S101
+            "the core decodes this backend's options: this is a bug"
+        )
         chosen = settings.keras_safe_mode
         safe_mode = model.options.keras_safe_mode if chosen is None else chosen
         return KerasFile(path, model.name, settings.graph_tag, settings.signature, safe_mode)
     if path.is_file():
         raise InvalidArgument(
-            f"unable to load model '{model.name}': {path} is a file, but a SavedModel is a folder. For a GraphDef, set platform: \"{GRAPH_DEF}\";"
+            f"unable to load model '{model.name}': {path} is a file, but a SavedModel is a "
+            f'folder. For a GraphDef, set platform: "{GRAPH_DEF}";'
             " Keras 3 files end in .keras; convert older Keras files with Keras"
         )
     return SavedModel(path, model.name, settings.graph_tag, settings.signature)
@@ -73,7 +77,9 @@ def create_source(model: ModelContext, settings: ModelSettings) -> ModelSource:
 
 def _path(model: ModelContext) -> Path:
     default = DEFAULT_FILENAMES[1] if model.config.platform == GRAPH_DEF else DEFAULT_FILENAMES[0]
-    path = resolve_model_file(model.config.default_model_filename or default, model.path, model.directory)
+    path = resolve_model_file(
+        model.config.default_model_filename or default, model.path, model.directory
+    )
     if not path.exists():
         raise Unavailable(f"unable to find '{path}' for model instance '{model.name}'")
     return path

@@ -17,18 +17,30 @@ class TensorFlowOptions(Options, frozen=True):
     ] = True
     gpu_memory_fraction: Annotated[
         float,
-        msgspec.Meta(ge=0, le=1, description="Fraction of a GPU's memory that is allocated at once (0: as needed)."),
+        msgspec.Meta(
+            ge=0,
+            le=1,
+            description="Fraction of a GPU's memory that is allocated at once (0: as needed).",
+        ),
     ] = 0.0
-    version: Annotated[Literal[2], msgspec.Meta(description="Major version of TensorFlow; only 2 is supported.")] = 2
+    version: Annotated[
+        Literal[2], msgspec.Meta(description="Major version of TensorFlow; only 2 is supported.")
+    ] = 2
     keras_safe_mode: Annotated[
         bool,
         msgspec.Meta(
-            description="Reject Keras files that contain code, such as Lambda layers; models may override it."
+            description=(
+                "Reject Keras files that contain code, such as Lambda layers; "
+                "models may override it."
+            )
         ),
     ] = True
     default_max_batch_size: Annotated[
         int | None,
         msgspec.Meta(
-            description="max_batch_size of models that support batching and set none (default: the server's)."
+            description=(
+                "max_batch_size of models that support batching and set none (default: "
+                "the server's)."
+            )
         ),
     ] = None

@@ -50,9 +50,14 @@ def precision_rewriter(
     rewriter = _REWRITERS.get((precision, kind))
     needed = _REQUIRED_CPU_FLAGS.get(rewriter or "", ())
     if rewriter is None or (needed and not any(flag in cpu_flags for flag in needed)):
-        reason = f": it needs one of {', '.join(needed)}" if needed else ", TensorFlow supports fp16 there"
+        reason = (
+            f": it needs one of {', '.join(needed)}"
+            if needed
+            else ", TensorFlow supports fp16 there"
+        )
         raise Unsupported(
-            f"model '{config.name}': precision {precision} is not supported on this {_DEVICES[kind]}{reason}"
+            f"model '{config.name}': precision {precision} is not supported on this "
+            f"{_DEVICES[kind]}{reason}"
         )
     return rewriter
 
@@ -69,7 +74,8 @@ def _accelerators(config: ModelConfig) -> Iterator[str]:
         name = accelerator.name
         if name == "tensorrt":
             raise InvalidArgument(
-                f"model '{config.name}' uses TensorRT, which TensorFlow does not support since 2.18: serve it as ONNX with the"
+                f"model '{config.name}' uses TensorRT, which TensorFlow does not support since "
+                "2.18: serve it as ONNX with the"
                 " accelerator tensorrt, or as a TensorRT engine"
             )
         if name not in {"auto_mixed_precision", "gpu_io"}:

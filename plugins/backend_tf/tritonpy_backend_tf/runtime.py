@@ -18,7 +18,8 @@ _lock = threading.Lock()
 _MESSAGES, _NONE = "TF_CPP_MIN_LOG_LEVEL", "3"
 # Environment variables that TensorFlow reads at import. Values set by the user take precedence.
 _ENVIRONMENT = {
-    _MESSAGES: _NONE,  # native messages would bypass the server's log; failures are raised as exceptions
+    # Native messages would bypass the server's log; failures are raised as exceptions.
+    _MESSAGES: _NONE,
     # else the first session sets the threads per operator for all sessions
     "TF_OVERRIDE_GLOBAL_THREADPOOL": "1",
     "KERAS_BACKEND": "tensorflow",
@@ -51,7 +52,8 @@ def _import() -> None:
             import tensorflow as tf
     except ImportError as error:
         raise Unavailable(
-            f"TensorFlow cannot be imported ({error}): pip install tensorflow, or tensorflow-cpu on machines without a GPU"
+            f"TensorFlow cannot be imported ({error}): pip install tensorflow, "
+            "or tensorflow-cpu on machines without a GPU"
         ) from error
     _forward_log(tf.get_logger())
 

@@ -7,7 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tritonpy_backend_tf.saved_model_file import DEFAULT_SIGNATURE, ServedSignature, read_served_signature
+from tritonpy_backend_tf.saved_model_file import (
+    DEFAULT_SIGNATURE,
+    ServedSignature,
+    read_served_signature,
+)
 from tritonpy_backend_tf.signature import Signature
 
 log = logging.getLogger("tritonpy.backend")
@@ -29,7 +33,10 @@ class SavedModel:
         chosen = read_served_signature(self.folder, self._model, *self._selection)
         if chosen.name != (self._selection[1] or DEFAULT_SIGNATURE):
             log.warning(
-                "model '%s' has no signature '%s': using signature '%s'", self._model, DEFAULT_SIGNATURE, chosen.name
+                "model '%s' has no signature '%s': using signature '%s'",
+                self._model,
+                DEFAULT_SIGNATURE,
+                chosen.name,
             )
         return chosen
 
@@ -41,7 +48,9 @@ class SavedModel:
     def restore(self, tensorflow: Any, session: Any, device: str) -> None:
         """Load graph and weights into the session."""
         with session.graph.device(device or None):
-            tensorflow.compat.v1.saved_model.load(session, list(self._served.tags), str(self.folder))
+            tensorflow.compat.v1.saved_model.load(
+                session, list(self._served.tags), str(self.folder)
+            )
 
     def close(self) -> None:
         """Do nothing: no resource is open."""

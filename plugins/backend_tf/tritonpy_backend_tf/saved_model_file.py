@@ -16,7 +16,13 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from google.protobuf.message import DecodeError
 
 from tritonpy import Internal
-from tritonpy_backend_tf.signature import TF_TYPES, Signature, TensorInfo, protocol_datatype, type_name
+from tritonpy_backend_tf.signature import (
+    TF_TYPES,
+    Signature,
+    TensorInfo,
+    protocol_datatype,
+    type_name,
+)
 
 DEFAULT_TAG = "serve"
 DEFAULT_SIGNATURE = "serving_default"
@@ -36,7 +42,8 @@ _MESSAGES: Mapping[str, Sequence[_Field]] = {
         ("coo_sparse", 4, "Sparse"), ("composite_tensor", 5, "Composite"),
     ],
     "Sparse": [
-        ("values_tensor_name", 1, "string"), ("indices_tensor_name", 2, "string"), ("dense_shape_tensor_name", 3, "string"),
+        ("values_tensor_name", 1, "string"), ("indices_tensor_name", 2, "string"),
+        ("dense_shape_tensor_name", 3, "string"),
     ],
     "Composite": [("components", 2, "TensorInfo*")],
     "Shape": [("dim", 2, "Dim*"), ("unknown_rank", 3, "bool")],
@@ -53,7 +60,9 @@ class ServedSignature:
     signature: Signature
 
 
-def read_served_signature(folder: Path, model: str, tag: str = "", signature: str = "") -> ServedSignature:
+def read_served_signature(
+    folder: Path, model: str, tag: str = "", signature: str = ""
+) -> ServedSignature:
     """Return the signature `signature` of the graph with the comma-separated tags `tag`.
 
     Empty strings select the defaults. Without a default signature, the first other one is used.
@@ -61,16 +70,26 @@ def read_served_signature(folder: Path, model: str, tag: str = "", signature: st
     """
     parsed = _parse_file(folder)
     graph = _graph(parsed.meta_graphs, model, tag or DEFAULT_TAG)
-    definitions = {entry.key: entry.value for entry in graph.signature_def if entry.key not in _NO_SIGNATURES}
+    definitions = {
+        entry.key: entry.value for entry in graph.signature_def if entry.key not in _NO_SIGNATURES
+    }
     name = signature or DEFAULT_SIGNATURE
     if name not in definitions and not signature and definitions:
         name = min(definitions)
     if name not in definitions:
-        raise Internal(f"unable to load model '{model}', expected '{name}' signature, there is: {_listed(definitions)}")
+        raise Internal(
+            f"unable to load model '{model}', expected '{name}' signature, there is: "
+            f"{_listed(definitions)}"
+        )
     definition = definitions[name]
-    inputs, outputs = _read_infos(definition.inputs, "input", model), _read_infos(definition.outputs, "output", model)
+    inputs, outputs = (
+        _read_infos(definition.inputs, "input", model),
+        _read_infos(definition.outputs, "output", model),
+    )
     whole = all(entry.value.name for entry in definition.outputs)
-    return ServedSignature(tuple(graph.meta_info_def.tags), name, Signature(inputs, outputs, outputs_have_rows=whole))
+    return ServedSignature(
+        tuple(graph.meta_info_def.tags), name, Signature(inputs, outputs, outputs_have_rows=whole)
+    )
 
 
 def _graph(graphs: Iterable[Any], model: str, tag: str) -> Any:
@@ -79,7 +98,9 @@ def _graph(graphs: Iterable[Any], model: str, tag: str) -> Any:
     for tags, graph in by_tags.items():
         if set(tags.split(",")) == wanted:
             return graph
-    raise Internal(f"unable to load model '{model}', expected '{tag}' tag, there is: {_listed(by_tags)}")
+    raise Internal(
+        f"unable to load model '{model}', expected '{tag}' tag, there is: {_listed(by_tags)}"
+    )
 
 
 def _read_infos(entries: Iterable[Any], what: str, model: str) -> dict[str, TensorInfo]:
@@ -89,7 +110,8 @@ def _read_infos(entries: Iterable[Any], what: str, model: str) -> dict[str, Tens
             name = f"{entry.key}_{number}" if number else entry.key
             if name in infos:
                 raise Internal(
-                    f"unable to process {what} '{entry.key}' for '{model}', its component '{name}' has the name of another input or output"
+                    f"unable to process {what} '{entry.key}' for '{model}', "
+                    f"its component '{name}' has the name of another input or output"
                 )
             infos[name] = _info(name, part, what, model)
     return infos
@@ -101,14 +123,24 @@ def _parts(info: Any) -> Sequence[Any]:
     They have the order in which TensorFlow flattens such inputs.
     """
     if info.HasField("composite_tensor"):
-        return [part for component in info.composite_tensor.components for part in _parts(component)]
+        return [
+            part for component in info.composite_tensor.components for part in _parts(component)
+        ]
     if not info.HasField("coo_sparse"):
         return [info]
     sparse, rank, number = info.coo_sparse, len(info.tensor_shape.dim), _number("DT_INT64")
     kind = type(info)
-    indices = kind(name=sparse.indices_tensor_name, dtype=number, tensor_shape={"dim": [{"size": -1}, {"size": rank}]})
-    values = kind(name=sparse.values_tensor_name, dtype=info.dtype, tensor_shape={"dim": [{"size": -1}]})
-    shape = kind(name=sparse.dense_shape_tensor_name, dtype=number, tensor_shape={"dim": [{"size": rank}]})
+    indices = kind(
+        name=sparse.indices_tensor_name,
+        dtype=number,
+        tensor_shape={"dim": [{"size": -1}, {"size": rank}]},
+    )
+    values = kind(
+        name=sparse.values_tensor_name, dtype=info.dtype, tensor_shape={"dim": [{"size": -1}]}
+    )
+    shape = kind(
+        name=sparse.dense_shape_tensor_name, dtype=number, tensor_shape={"dim": [{"size": rank}]}
+    )
     return [indices, values, shape]
 
 
@@ -120,7 +152,8 @@ def _info(name: str, info: Any, what: str, model: str) -> TensorInfo:
     datatype = protocol_datatype(info.dtype)
     if datatype is None:
         raise Internal(
-            f"unable to process {what} '{name}' for '{model}', unsupported datatype '{type_name(info.dtype)}'"
+            f"unable to process {what} '{name}' for '{model}', unsupported datatype "
+            f"'{type_name(info.dtype)}'"
         )
     shape = info.tensor_shape
     dims = None if shape.unknown_rank else tuple(dim.size for dim in shape.dim)
@@ -137,16 +170,21 @@ def _parse_file(folder: Path) -> Any:
             text_format.Parse(text.read_bytes(), message, allow_unknown_field=True)
         else:
             raise Internal(
-                f"{folder} is not a SavedModel: it must be a folder with a file saved_model.pb or saved_model.pbtxt"
+                f"{folder} is not a SavedModel: it must be a folder with a file saved_model.pb "
+                "or saved_model.pbtxt"
             )
     except (DecodeError, text_format.ParseError) as error:
-        raise Internal(f"{binary if binary.is_file() else text} is not a valid SavedModel: {error}") from error
+        raise Internal(
+            f"{binary if binary.is_file() else text} is not a valid SavedModel: {error}"
+        ) from error
     return message
 
 
 @cache
 def _message_class() -> Any:
-    file = descriptor_pb2.FileDescriptorProto(name="saved_model_signature.proto", package=_PACKAGE, syntax="proto3")
+    file = descriptor_pb2.FileDescriptorProto(
+        name="saved_model_signature.proto", package=_PACKAGE, syntax="proto3"
+    )
     types = file.enum_type.add(name="DataType")
     types.value.add(name="DT_INVALID", number=0)
     for number, name in TF_TYPES.items():

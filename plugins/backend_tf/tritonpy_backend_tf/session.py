@@ -37,7 +37,9 @@ class OpenSession:
     session: Any
     memory: tuple[MemoryUsage, ...]
 
-    def make_callable(self, feeds: Sequence[str], fetches: Sequence[str]) -> Callable[..., Sequence[Any]]:
+    def make_callable(
+        self, feeds: Sequence[str], fetches: Sequence[str]
+    ) -> Callable[..., Sequence[Any]]:
         """Return a function from arrays for the tensors `feeds` to a list of arrays for `fetches`.
 
         Raises TensorFlow's exceptions.
@@ -54,7 +56,10 @@ class OpenSession:
 
         Without it, a session silently runs on the CPU.
         """
-        return any(each.name.lower().endswith(f"device:{device.strip('/')}") for each in self.session.list_devices())
+        return any(
+            each.name.lower().endswith(f"device:{device.strip('/')}")
+            for each in self.session.list_devices()
+        )
 
     def close(self) -> None:
         """Free graph and weights."""
@@ -139,7 +144,10 @@ def _memory(operations: Iterable[Any]) -> tuple[MemoryUsage, ...]:
         if size:
             place = _parse_device(operation.device)
             sizes[place] = sizes.get(place, 0) + size
-    return tuple(MemoryUsage("GPU" if kind == "GPU" else "CPU", number, size) for (kind, number), size in sizes.items())
+    return tuple(
+        MemoryUsage("GPU" if kind == "GPU" else "CPU", number, size)
+        for (kind, number), size in sizes.items()
+    )
 
 
 def _weight_bytes(operation: Any) -> int:

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tritonpy import InvalidArgument
-from tritonpy.config import MOST_THREADS, parameter_bool, parameter_bytes, parameter_int, parameter_threads
+from tritonpy.config import (
+    MOST_THREADS,
+    parameter_bool,
+    parameter_bytes,
+    parameter_int,
+    parameter_threads,
+)
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -40,7 +46,9 @@ def model_settings(config: ModelConfig, parameters: Mapping[str, str]) -> ModelS
 
     Raises `InvalidArgument` for invalid values.
     """
-    inter_op = parameter_threads("TF_NUM_INTER_THREADS", parameters.get("TF_NUM_INTER_THREADS", "0"))
+    inter_op = parameter_threads(
+        "TF_NUM_INTER_THREADS", parameters.get("TF_NUM_INTER_THREADS", "0")
+    )
     own_threads = _bool_or_none(parameters, "TF_USE_PER_SESSION_THREADS")
     limit = parameters.get("memory_limit_bytes")
     return ModelSettings(
@@ -54,7 +62,9 @@ def model_settings(config: ModelConfig, parameters: Mapping[str, str]) -> ModelS
         init_ops_file=parameters.get("TF_INIT_OPS_FILE", ""),
         share_count=_count(config, parameters, "MAX_SESSION_SHARE_COUNT", least=1),
         keras_safe_mode=_bool_or_none(parameters, "KERAS_SAFE_MODE"),
-        memory_limit=None if limit is None else parameter_bytes("memory_limit_bytes", limit, least=1),
+        memory_limit=None
+        if limit is None
+        else parameter_bytes("memory_limit_bytes", limit, least=1),
         op_libraries=tuple(config.model_operations.op_library_filename),
     )
 
@@ -70,11 +80,15 @@ def _bool_or_none(parameters: Mapping[str, str], key: str) -> bool | None:
     return parameter_bool(key, parameters[key]) if key in parameters else None
 
 
-def _count(config: ModelConfig, parameters: Mapping[str, str], key: str, least: int = 0) -> int | None:
+def _count(
+    config: ModelConfig, parameters: Mapping[str, str], key: str, least: int = 0
+) -> int | None:
     if key not in parameters:
         return None
     count = parameter_int(key, parameters[key], most=MOST_THREADS)
     if count < least:
         kind = "positive" if least else "non-negative"
-        raise InvalidArgument(f"parameter '{key}' must be {kind} number for TensorFlow model '{config.name}'")
+        raise InvalidArgument(
+            f"parameter '{key}' must be {kind} number for TensorFlow model '{config.name}'"
+        )
     return count

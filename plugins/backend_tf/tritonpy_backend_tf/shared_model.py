@@ -61,7 +61,9 @@ class SharedModel:
         most = self._settings.share_count
         with self._lock:
             for shared_session in self._sessions:
-                if shared_session.device == device and (most is None or shared_session.users < most):
+                if shared_session.device == device and (
+                    most is None or shared_session.users < most
+                ):
                     break
             else:
                 shared_session = SharedSession(device, self._open(device))
@@ -80,7 +82,9 @@ class SharedModel:
     def memory_usage(self) -> Sequence[MemoryUsage]:
         """Return the memory of each session."""
         with self._lock:
-            return [usage for shared_session in self._sessions for usage in shared_session.opened.memory]
+            return [
+                usage for shared_session in self._sessions for usage in shared_session.opened.memory
+            ]
 
     def close(self) -> None:
         """Free the resources used for reading the model."""
@@ -89,10 +93,15 @@ class SharedModel:
 
     def _open(self, device: SessionDevice) -> OpenSession:
         model, settings = self._model, self._settings
-        assert isinstance(model.options, TensorFlowOptions), "the core decodes this backend's options: this is a bug"  # noqa: S101
+        assert isinstance(model.options, TensorFlowOptions), (  # noqa: S101
+            "the core decodes this backend's options: this is a bug"
+        )
         if settings.memory_limit is not None:
             _check_memory_limit(model, device)
-        if device.kind == "CPU" and model.config.optimization.execution_accelerators.gpu_execution_accelerator:
+        if (
+            device.kind == "CPU"
+            and model.config.optimization.execution_accelerators.gpu_execution_accelerator
+        ):
             model.log.warning("GPU Execution Accelerator will be ignored for model instance on CPU")
         rewriter = precision_rewriter(model.config, model.parameters, device.kind, cpu_flags())
         prepare = init_ops(settings.init_ops_file, model.path, model.directory)
@@ -102,12 +111,16 @@ class SharedModel:
             raise
         except Exception as error:
             text = to_triton_error(error).message
-            raise Internal(f"unable to load model '{model.name}' from {model.path}: {text}") from error
+            raise Internal(
+                f"unable to load model '{model.name}' from {model.path}: {text}"
+            ) from error
         if device.kind == "GPU" and not opened.has_device(tensorflow_name(device, settings)):
             opened.close()
             raise Unavailable(
-                f"model '{model.name}' needs GPU {device.id}, which TensorFlow cannot use: pip install 'tensorflow[and-cuda]' instead of another"
-                " build. If it is installed, one of its libraries is incompatible with the driver; TF_CPP_MIN_LOG_LEVEL=0 shows TensorFlow's messages"
+                f"model '{model.name}' needs GPU {device.id}, which TensorFlow cannot use: "
+                "pip install 'tensorflow[and-cuda]' instead of another"
+                " build. If it is installed, one of its libraries is incompatible with the "
+                "driver; TF_CPP_MIN_LOG_LEVEL=0 shows TensorFlow's messages"
             )
         return opened
 
@@ -115,6 +128,8 @@ class SharedModel:
 def _check_memory_limit(model: ModelContext, device: SessionDevice) -> None:
     if device.kind != "GPU" or model.parameters.get("isolation") != "process":
         raise InvalidArgument(
-            f"model '{model.name}': parameter memory_limit_bytes limits only the GPU memory of a process: TensorFlow has one"
-            ' memory pool for each GPU and process. Run the model on a GPU with the parameter isolation "process"'
+            f"model '{model.name}': parameter memory_limit_bytes limits only the GPU memory of a "
+            "process: TensorFlow has one"
+            " memory pool for each GPU and process. Run the model on a GPU with the parameter "
+            'isolation "process"'
         )

@@ -7,14 +7,19 @@ from dataclasses import dataclass, field
 
 # TensorFlow's element types by their numbers in its files.
 TF_TYPES: Mapping[int, str] = {
-    1: "DT_FLOAT", 2: "DT_DOUBLE", 3: "DT_INT32", 4: "DT_UINT8", 5: "DT_INT16", 6: "DT_INT8", 7: "DT_STRING",
-    8: "DT_COMPLEX64", 9: "DT_INT64", 10: "DT_BOOL", 11: "DT_QINT8", 12: "DT_QUINT8", 13: "DT_QINT32", 14: "DT_BFLOAT16",
-    15: "DT_QINT16", 16: "DT_QUINT16", 17: "DT_UINT16", 18: "DT_COMPLEX128", 19: "DT_HALF", 20: "DT_RESOURCE",
+    1: "DT_FLOAT", 2: "DT_DOUBLE", 3: "DT_INT32", 4: "DT_UINT8", 5: "DT_INT16", 6: "DT_INT8",
+    7: "DT_STRING",
+    8: "DT_COMPLEX64", 9: "DT_INT64", 10: "DT_BOOL", 11: "DT_QINT8", 12: "DT_QUINT8",
+    13: "DT_QINT32", 14: "DT_BFLOAT16",
+    15: "DT_QINT16", 16: "DT_QUINT16", 17: "DT_UINT16", 18: "DT_COMPLEX128", 19: "DT_HALF",
+    20: "DT_RESOURCE",
     21: "DT_VARIANT", 22: "DT_UINT32", 23: "DT_UINT64",
 }  # fmt: skip
 _DATATYPES = {
-    "DT_BOOL": "BOOL", "DT_UINT8": "UINT8", "DT_UINT16": "UINT16", "DT_UINT32": "UINT32", "DT_UINT64": "UINT64",
-    "DT_INT8": "INT8", "DT_INT16": "INT16", "DT_INT32": "INT32", "DT_INT64": "INT64", "DT_HALF": "FP16",
+    "DT_BOOL": "BOOL", "DT_UINT8": "UINT8", "DT_UINT16": "UINT16", "DT_UINT32": "UINT32",
+    "DT_UINT64": "UINT64",
+    "DT_INT8": "INT8", "DT_INT16": "INT16", "DT_INT32": "INT32", "DT_INT64": "INT64",
+    "DT_HALF": "FP16",
     "DT_FLOAT": "FP32", "DT_DOUBLE": "FP64", "DT_BFLOAT16": "BF16", "DT_STRING": "BYTES",
 }  # fmt: skip
 
@@ -63,7 +68,9 @@ class Signature:
     def can_batch(self) -> bool:
         """Whether the first dimension of every input and output is dynamic or unknown."""
         infos = (*self.inputs.values(), *self.outputs.values())
-        return self.outputs_have_rows and all(info.dims is None or info.dims[:1] == (-1,) for info in infos)
+        return self.outputs_have_rows and all(
+            info.dims is None or info.dims[:1] == (-1,) for info in infos
+        )
 
 
 def protocol_datatype(number: int) -> str | None:

@@ -45,11 +45,15 @@ def compile_module(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     path = tmp_path_factory.mktemp("compiled") / "model.pt2"
     arguments, rows = torch.zeros(2, 3, 16, dtype=torch.int32).unbind(), {0: Dim("batch")}
-    program = torch.export.export(AddSub(), arguments, dynamic_shapes={"INPUT0": rows, "INPUT1": rows})
+    program = torch.export.export(
+        AddSub(), arguments, dynamic_shapes={"INPUT0": rows, "INPUT1": rows}
+    )
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(path.parent / "cache"))
-        torch._inductor.aoti_compile_and_package(program, package_path=str(path), inductor_configs=QUICKLY)
+        torch._inductor.aoti_compile_and_package(
+            program, package_path=str(path), inductor_configs=QUICKLY
+        )
     return path
 
 

@@ -12,7 +12,11 @@ from torch.export import Dim
 
 
 class AddSub(torch.nn.Module):
-    def forward(self, INPUT0: torch.Tensor, INPUT1: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:  # noqa: N803
+    def forward(
+        self,
+        INPUT0: torch.Tensor,  # noqa: N803
+        INPUT1: torch.Tensor,  # noqa: N803
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         return INPUT0 + INPUT1, INPUT0 - INPUT1
 
 
@@ -44,13 +48,9 @@ class Linear(torch.nn.Module):
 """
 THREAD = 'parameters { key: "isolation" value { string_value: "thread" } } '
 # No real compilation and no worker process, to save time.
-COMPILED = (
-    'parameters { key: "TORCH_COMPILE_OPTIONAL_PARAMETERS" value { string_value: "{\\"backend\\": \\"eager\\"}" } }'
-)
+COMPILED = 'parameters { key: "TORCH_COMPILE_OPTIONAL_PARAMETERS" value { string_value: "{\\"backend\\": \\"eager\\"}" } }'
 EAGER = THREAD + COMPILED
-LINEAR_IO = (
-    'input { name: "x" data_type: TYPE_FP32 dims: 3 } output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 2 } '
-)
+LINEAR_IO = 'input { name: "x" data_type: TYPE_FP32 dims: 3 } output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 2 } '
 LINEAR = 'name: "m" backend: "pytorch" max_batch_size: 8 ' + LINEAR_IO
 
 

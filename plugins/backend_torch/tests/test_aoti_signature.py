@@ -40,12 +40,17 @@ def test_types_and_shapes_come_from_checks_in_the_source(compile_module):
     ],
 )  # fmt: skip
 def test_unknown_checks_give_no_signature(bodies, found):
-    assert input_infos("".join(CHECK % (number, *body) for number, body in enumerate(bodies))) == found
+    assert (
+        input_infos("".join(CHECK % (number, *body) for number, body in enumerate(bodies))) == found
+    )
 
 
 def test_inputs_and_outputs_have_the_names_of_triton():
     assert aoti_signature(TWO, SINGLE, [FP32, INT64]) == Signature(
-        (TensorSpec(("ARGS[0]", "INPUT__0"), FP32), TensorSpec(("KWARGS[flag]", "INPUT__1"), INT64)),
+        (
+            TensorSpec(("ARGS[0]", "INPUT__0"), FP32),
+            TensorSpec(("KWARGS[flag]", "INPUT__1"), INT64),
+        ),
         (TensorSpec(("RESULT", "OUTPUT__0")),),
     )
 
@@ -61,5 +66,7 @@ def test_an_included_program_gives_types_and_shapes():
         7,
     )
     assert aoti_signature(TWO, SINGLE, None, program) == Signature(
-        (TensorSpec(("ARGS[0]", "x", "INPUT__0"), FP32),), (TensorSpec(("RESULT", "OUTPUT__0"), INT64),), 7
+        (TensorSpec(("ARGS[0]", "x", "INPUT__0"), FP32),),
+        (TensorSpec(("RESULT", "OUTPUT__0"), INT64),),
+        7,
     )

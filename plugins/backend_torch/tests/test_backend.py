@@ -95,7 +95,9 @@ def parameter(key, value):
 
 
 def test_an_instance_may_be_a_process(linear):
-    with linear(parameter("isolation", "process") + parameter("INTER_OP_THREAD_COUNT", "1")) as harness:
+    with linear(
+        parameter("isolation", "process") + parameter("INTER_OP_THREAD_COUNT", "1")
+    ) as harness:
         [[first], [second]] = harness.execute(
             harness.request({"x": rows([1, 2, 3])}), harness.request({"x": rows([4, 5, 6])})
         )
@@ -105,7 +107,8 @@ def test_an_instance_may_be_a_process(linear):
 def test_requests_of_a_batch_get_their_own_rows(linear):
     with linear() as harness:
         [[first], [second]] = harness.execute(
-            harness.request({"x": rows([1, 2, 3], [0, 0, 1])}), harness.request({"x": rows([4, 5, 6])})
+            harness.request({"x": rows([1, 2, 3], [0, 0, 1])}),
+            harness.request({"x": rows([4, 5, 6])}),
         )
     assert (output(first).tolist(), output(second).tolist()) == ([[6, 12], [1, 2]], [[15, 30]])
 
@@ -115,7 +118,10 @@ def test_an_exported_program_without_configuration_is_served(models, load):
     with load() as harness:
         config = harness.model.config
         [[answer]] = harness.execute(harness.request({"x": rows([1, 2, 3])}))
-    assert (config.max_batch_size, config.WhichOneof("scheduling_choice")) == (4, "dynamic_batching")
+    assert (config.max_batch_size, config.WhichOneof("scheduling_choice")) == (
+        4,
+        "dynamic_batching",
+    )
     assert [(item.name, DATATYPE_OF_NUMBER[item.data_type].name, list(item.dims)) for item in (*config.input, *config.output)] == [
         ("x", "FP32", [3]), ("OUTPUT__0", "FP32", [2]),
     ]  # fmt: skip
@@ -127,7 +133,10 @@ def test_a_compiled_package_without_configuration_is_served(package, load):
         config = harness.model.config
         array = np.arange(16, dtype=np.int32).reshape(1, 16)
         [[answer]] = harness.execute(harness.request({"ARGS[0]": array, "ARGS[1]": array}))
-    assert (config.max_batch_size, config.WhichOneof("scheduling_choice")) == (4, "dynamic_batching")
+    assert (config.max_batch_size, config.WhichOneof("scheduling_choice")) == (
+        4,
+        "dynamic_batching",
+    )
     assert [(item.name, DATATYPE_OF_NUMBER[item.data_type].name, list(item.dims)) for item in (*config.input, *config.output)] == [
         ("ARGS[0]", "INT32", [16]), ("ARGS[1]", "INT32", [16]), ("RESULT[0]", "INT32", [16]), ("RESULT[1]", "INT32", [16]),
     ]  # fmt: skip
@@ -153,8 +162,14 @@ def test_a_script_without_tensor_descriptions_is_not_completed(models, load, cap
     models.script(Linear())
     with pytest.raises(TritonError) as refused, load():
         pass
-    assert "at least one input, none were specified. The file does not describe them" in refused.value.message
-    assert "skipping model configuration auto-complete for 'm': not supported for pytorch backend" in caplog.text
+    assert (
+        "at least one input, none were specified. The file does not describe them"
+        in refused.value.message
+    )
+    assert (
+        "skipping model configuration auto-complete for 'm': not supported for pytorch backend"
+        in caplog.text
+    )
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -164,8 +179,13 @@ def test_instances_share_weights_if_configured(linear, shared):
         shared_model = [each._instance._network for each in (harness.instance, other)]
         assert (shared_model[0] is shared_model[1]) == shared
         weights = 4 * (3 * 2 + 2)
-        own = [sum(usage.byte_size for usage in each.memory_usage()) for each in (harness.instance, other)]
-        common = sum(usage.byte_size for usage in TorchBackend.shared_memory_usage(harness.model.shared))
+        own = [
+            sum(usage.byte_size for usage in each.memory_usage())
+            for each in (harness.instance, other)
+        ]
+        common = sum(
+            usage.byte_size for usage in TorchBackend.shared_memory_usage(harness.model.shared)
+        )
         assert (own, common) == (([0, 0], weights) if shared else ([weights, weights], 0))
         other.close()
 
@@ -233,7 +253,9 @@ def test_an_output_of_another_type_is_named(models, load):
         ("nothing", "", "thread"),
     ],
 )
-def test_models_that_hold_the_gil_run_in_a_process(models, load, compile_module, model_format, more, place):
+def test_models_that_hold_the_gil_run_in_a_process(
+    models, load, compile_module, model_format, more, place
+):
     writers = {
         "script": lambda: models.script(Linear()),
         "export": models.linear_export,

@@ -9,7 +9,9 @@ from tritonpy_backend_torch.signature import Signature, TensorInfo, TensorSpec
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 KNOWN = Signature(
-    (TensorSpec(("x",), TensorInfo("FP32", (-1, 3))),), (TensorSpec(("y",), TensorInfo("FP32", (-1,))),), 8
+    (TensorSpec(("x",), TensorInfo("FP32", (-1, 3))),),
+    (TensorSpec(("y",), TensorInfo("FP32", (-1,))),),
+    8,
 )
 FREE = Signature((TensorSpec(("x",)), TensorSpec(("mask",), required=False)), has_free_names=True)
 GOOD = """
@@ -34,9 +36,16 @@ def test_a_matching_configuration_is_accepted(signature):
 
 
 def test_a_scalar_has_one_element_without_batching():
-    scalar = Signature((TensorSpec(("x",), TensorInfo("FP32", ())),), (TensorSpec(("y",), TensorInfo("FP32", ())),))
+    scalar = Signature(
+        (TensorSpec(("x",), TensorInfo("FP32", ())),), (TensorSpec(("y",), TensorInfo("FP32", ())),)
+    )
     check_config(
-        parsed(GOOD.replace("max_batch_size: 4", "").replace("dims: 3", "dims: 1").replace("reshape { }", "")), scalar
+        parsed(
+            GOOD.replace("max_batch_size: 4", "")
+            .replace("dims: 3", "dims: 1")
+            .replace("reshape { }", "")
+        ),
+        scalar,
     )
 
 
@@ -78,7 +87,9 @@ def test_a_model_with_a_fixed_first_dimension_has_no_batches():
 
 
 def test_texts_have_one_dimension():
-    texts = GOOD.replace("max_batch_size: 4", "").replace("TYPE_FP32 dims: 3", "TYPE_STRING dims: -1")
+    texts = GOOD.replace("max_batch_size: 4", "").replace(
+        "TYPE_FP32 dims: 3", "TYPE_STRING dims: -1"
+    )
     check_config(parsed(texts), FREE)
     assert refusal(texts.replace("dims: -1", "dims: [1, 1]"), FREE).code is Code.INTERNAL
 
@@ -86,12 +97,17 @@ def test_texts_have_one_dimension():
 def test_an_argument_with_a_default_is_optional():
     two = 'input { name: "mask" data_type: TYPE_BOOL dims: 3 } '
     check_config(parsed(GOOD + two), FREE)
-    assert "expects 3 inputs, model provides 2" in refusal(GOOD + two + two.replace("mask", "z"), FREE).message
+    assert (
+        "expects 3 inputs, model provides 2"
+        in refusal(GOOD + two + two.replace("mask", "z"), FREE).message
+    )
     nothing = FREE.__class__((TensorSpec(("a",)), TensorSpec(("b",))), has_free_names=True)
     assert "expects 1 inputs, model provides 2" in refusal(GOOD, nothing).message
 
 
 def test_ragged_and_batch_outputs_are_not_compared():
     ragged = GOOD.replace("dims: 3", "dims: -1 allow_ragged_batch: true")
-    ragged += 'batch_output { target_name: "y" kind: BATCH_SCATTER_WITH_INPUT_SHAPE source_input: "x" }'
+    ragged += (
+        'batch_output { target_name: "y" kind: BATCH_SCATTER_WITH_INPUT_SHAPE source_input: "x" }'
+    )
     check_config(parsed(ragged.replace("dims: 1 reshape { }", "dims: [1, 2, 3]")), KNOWN)

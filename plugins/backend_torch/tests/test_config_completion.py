@@ -17,7 +17,10 @@ BATCHED = Signature(
     (TensorSpec(("y",), TensorInfo("BF16", (-1, -1, 2))),),
     16,
 )  # fmt: skip
-FIXED = Signature((TensorSpec(("x",), TensorInfo("INT8", (2, -1))),), (TensorSpec(("y",), TensorInfo("BOOL", ())),))
+FIXED = Signature(
+    (TensorSpec(("x",), TensorInfo("INT8", (2, -1))),),
+    (TensorSpec(("y",), TensorInfo("BOOL", ())),),
+)
 numeric = st.sampled_from(sorted(DATATYPES.keys() - {"BYTES"}))
 
 
@@ -26,7 +29,11 @@ def signatures(draw):
     def specs(prefix):
         infos = draw(
             st.lists(
-                st.builds(TensorInfo, numeric, st.lists(st.sampled_from([-1, 1, 3]), max_size=3).map(tuple)),
+                st.builds(
+                    TensorInfo,
+                    numeric,
+                    st.lists(st.sampled_from([-1, 1, 3]), max_size=3).map(tuple),
+                ),
                 min_size=1,
                 max_size=3,
             )
@@ -49,7 +56,9 @@ def test_a_batching_model_gets_tensors_batch_size_and_batching():
     assert [(item.name, DATATYPE_OF_NUMBER[item.data_type].name, list(item.dims)) for item in (*result.input, *result.output)] == [
         ("x", "FP32", [3]), ("flag", "BOOL", [1]), ("y", "BF16", [-1, 2]),
     ]  # fmt: skip
-    assert result.input[1].HasField("reshape"), "clients see one element where the batched model has none"
+    assert result.input[1].HasField("reshape"), (
+        "clients see one element where the batched model has none"
+    )
 
 
 def test_a_model_without_batching_keeps_all_dimensions_and_scalars_have_one_element():
@@ -60,7 +69,8 @@ def test_a_model_without_batching_keeps_all_dimensions_and_scalars_have_one_elem
 
 
 @pytest.mark.parametrize(
-    ("text", "default", "size"), [("max_batch_size: 3", 4, 3), ("", 64, 16), ("", 1, 1), ("", 0, 0), ("", -3, 0)]
+    ("text", "default", "size"),
+    [("max_batch_size: 3", 4, 3), ("", 64, 16), ("", 1, 1), ("", 0, 0), ("", -3, 0)],
 )
 def test_the_batch_size_is_configured_or_the_default_up_to_the_models_limit(text, default, size):
     result = complete_config(config(text), BATCHED, default)

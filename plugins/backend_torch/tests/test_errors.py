@@ -11,7 +11,10 @@ def test_a_failed_execution_gets_tritons_text():
 
 def test_a_failed_load_gets_tritons_text():
     error = load_error("m", RuntimeError("no such operator"))
-    assert (error.message, error.code) == ("failed to load model 'm': no such operator", Code.INTERNAL)
+    assert (error.message, error.code) == (
+        "failed to load model 'm': no such operator",
+        Code.INTERNAL,
+    )
 
 
 def test_an_exception_without_a_text_is_named():

@@ -43,7 +43,9 @@ def test_structures_are_named_by_path_and_constants_are_kept(models):
     assert [spec.names for spec in found.client_inputs] == [
         ("x", "ARGS[0]", "INPUT__0"), ("ARGS[1][a]", "INPUT__1"), ("ARGS[1][b]", "INPUT__2"), ("flag", "KWARGS[flag]", "INPUT__3"),
     ]  # fmt: skip
-    assert [(spec.names, spec.default) for spec in found.inputs if spec not in found.client_inputs] == [((), 3)]
+    assert [
+        (spec.names, spec.default) for spec in found.inputs if spec not in found.client_inputs
+    ] == [((), 3)]
     assert [spec.names for spec in found.outputs] == [
         ("sum", "OUTPUT__0", "RESULT[sum]"), ("OUTPUT__1", "RESULT[pair][0]"), ("OUTPUT__2", "RESULT[pair][1]"),
     ]  # fmt: skip
@@ -52,7 +54,8 @@ def test_structures_are_named_by_path_and_constants_are_kept(models):
 
 
 @pytest.mark.parametrize(
-    ("limits", "rows"), [({}, ANY_ROWS), ({"max": 16}, 16), ({"min": 1, "max": 5}, 5), ({"min": 4, "max": 16}, 0)]
+    ("limits", "rows"),
+    [({}, ANY_ROWS), ({"max": 16}, 16), ({"min": 1, "max": 5}, 5), ({"min": 4, "max": 16}, 0)],
 )
 def test_a_batch_has_as_many_rows_as_the_program_was_exported_for(models, limits, rows):
     class Halves(torch.nn.Module):

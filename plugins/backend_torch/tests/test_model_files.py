@@ -28,8 +28,12 @@ def test_without_a_name_the_existing_default_is_used(models, found):
 def test_the_python_runtime_uses_a_class_with_weights_next_to_it(models, found, weights):
     models.python(weights=weights)
     weights_path = None if weights is None else models.folder / weights
-    assert found("model.pt", "model.py") == ModelFiles(models.folder / "model.py", ArchiveFormat.PYTHON, weights_path)
-    assert found("model.py") == ModelFiles(models.folder / "model.py", ArchiveFormat.PYTHON, weights_path)
+    assert found("model.pt", "model.py") == ModelFiles(
+        models.folder / "model.py", ArchiveFormat.PYTHON, weights_path
+    )
+    assert found("model.py") == ModelFiles(
+        models.folder / "model.py", ArchiveFormat.PYTHON, weights_path
+    )
 
 
 def test_a_folder_with_nothing_but_a_class_needs_no_runtime(models, found):
@@ -52,13 +56,16 @@ def test_the_python_runtime_serves_a_script_without_a_class(models, found):
 def test_a_missing_file_gets_tritons_text(models, found):
     with pytest.raises(Unavailable) as refused:
         found("model.pt")
-    assert refused.value.message == f"unable to find '{models.folder}/model.pt' for model instance 'm'"
+    assert (
+        refused.value.message == f"unable to find '{models.folder}/model.pt' for model instance 'm'"
+    )
 
 
 def test_weights_without_a_class_are_rejected(models, found):
     models.python().unlink()
     with pytest.raises(
-        Unavailable, match=r"contains only weights; put the file with their class next to it, as 'model\.py'"
+        Unavailable,
+        match=r"contains only weights; put the file with their class next to it, as 'model\.py'",
     ):
         found("model.pt")
     with pytest.raises(InvalidArgument, match="contains only weights"):
@@ -67,7 +74,9 @@ def test_weights_without_a_class_are_rejected(models, found):
 
 def test_pickled_weights_next_to_a_class_are_used(models, found):
     models.python(weights="model.pt")
-    assert found("model.pt") == ModelFiles(models.folder / "model.py", ArchiveFormat.PYTHON, models.folder / "model.pt")
+    assert found("model.pt") == ModelFiles(
+        models.folder / "model.py", ArchiveFormat.PYTHON, models.folder / "model.pt"
+    )
 
 
 def test_a_file_outside_the_models_folder_is_refused(models, found):

@@ -55,7 +55,8 @@ def test_inputs_are_named_by_argument_number_or_order(inputs, signature, numbers
 
 
 @pytest.mark.parametrize(
-    ("outputs", "numbers"), [(("OUTPUT__1", "ANY__0"), [1, 0]), (("b", "a"), [0, 1]), (("OUTPUT__1", "a"), [0, 1])]
+    ("outputs", "numbers"),
+    [(("OUTPUT__1", "ANY__0"), [1, 0]), (("b", "a"), [0, 1]), (("OUTPUT__1", "a"), [0, 1])],
 )
 def test_outputs_are_named_by_number_or_order(outputs, numbers):
     assert list(mapping(("x", "y"), outputs).outputs.values()) == numbers
@@ -67,7 +68,10 @@ def test_an_incomplete_index_is_logged(caplog):
         "input 'a__b' or previous input(s) are neither an input argument to the model 'm' nor do they follow the"
         in caplog.text
     )
-    assert "output 'd__e' or previous output(s) of the model 'm' do not follow the <name>__<index>" in caplog.text
+    assert (
+        "output 'd__e' or previous output(s) of the model 'm' do not follow the <name>__<index>"
+        in caplog.text
+    )
     caplog.clear()
     mapping(("a", "b"))
     assert not caplog.records
@@ -76,9 +80,13 @@ def test_an_incomplete_index_is_logged(caplog):
 def test_an_unknown_name_is_rejected():
     error = refusal(("x", "z"), signature=KNOWN)
     assert error.code is Code.INTERNAL
-    assert error.message.startswith('Input "z" for model instance "m" is not found in model input map.')
+    assert error.message.startswith(
+        'Input "z" for model instance "m" is not found in model input map.'
+    )
     error = refusal(("x", "y"), ("RESULT[1]",), signature=KNOWN)
-    assert error.message.startswith('Output "RESULT[1]" for model instance "m" is not found in model output map.')
+    assert error.message.startswith(
+        'Output "RESULT[1]" for model instance "m" is not found in model output map.'
+    )
 
 
 def test_an_index_beyond_the_arguments_is_refused():

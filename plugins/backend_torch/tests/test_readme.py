@@ -37,7 +37,9 @@ def serve(tmp_path, port):
         program, *arguments = command.split()
         assert program == "tritonpy"
         more = ["--http-port", str(port), "--allow-grpc", "false", "--allow-metrics", "false"]
-        server = subprocess.Popen([sys.executable, "-m", "tritonpy", *arguments, *more], cwd=tmp_path)
+        server = subprocess.Popen(
+            [sys.executable, "-m", "tritonpy", *arguments, *more], cwd=tmp_path
+        )
         started.append(server)
         client = tritonclient.http.InferenceServerClient(f"127.0.0.1:{port}")
         while not _is_ready(client):
@@ -67,7 +69,9 @@ def test_a_model_goes_from_training_to_serving(tmp_path, monkeypatch, serve, por
     serve(command)
     (tmp_path / "ask.py").write_text(client_code.replace("localhost:8000", f"127.0.0.1:{port}"))
     runpy.run_path("ask.py")["client"].close()
-    printed = [float(number) for number in re.findall(r"\d\.\d*(?:e-?\d+)?", capsys.readouterr().out)]
+    printed = [
+        float(number) for number in re.findall(r"\d\.\d*(?:e-?\d+)?", capsys.readouterr().out)
+    ]
     assert len(printed) == 4
     assert min(printed[0], printed[2]) > 0.9
     assert max(printed[1], printed[3]) < 0.1
@@ -75,8 +79,14 @@ def test_a_model_goes_from_training_to_serving(tmp_path, monkeypatch, serve, por
 
 
 def test_the_readme_lists_every_parameter():
-    source = (Path(__file__).parents[1] / "tritonpy_backend_torch" / "settings.py").read_text(encoding="utf-8")
-    names = set(re.findall(r'"([A-Z][A-Z_]{5,})"', source)) | {COMPILE, "precision", "memory_limit_bytes"}
+    source = (Path(__file__).parents[1] / "tritonpy_backend_torch" / "settings.py").read_text(
+        encoding="utf-8"
+    )
+    names = set(re.findall(r'"([A-Z][A-Z_]{5,})"', source)) | {
+        COMPILE,
+        "precision",
+        "memory_limit_bytes",
+    }
     assert len(names) > 15
     assert [name for name in names if f"`{name}`" not in README] == []
     assert [value for value in PRECISIONS if f"`{value}`" not in README] == []

@@ -15,7 +15,10 @@ def test_a_missing_torch_gives_installation_instructions(monkeypatch):
         raise ImportError("No module named 'torch'")
 
     monkeypatch.setattr(importlib, "import_module", refuse)
-    with pytest.raises(Unavailable, match=r"PyTorch cannot be imported \(No module named 'torch'\): pip install torch"):
+    with pytest.raises(
+        Unavailable,
+        match=r"PyTorch cannot be imported \(No module named 'torch'\): pip install torch",
+    ):
         runtime.import_pytorch()
 
 

@@ -56,30 +56,41 @@ def serve(model_repository):
 
 def infer(client, model, array=X, name="x", output="OUTPUT__0", **more):
     tensor = InferInput(name, list(array.shape), "FP32").set_data_from_numpy(array)
-    return client.infer(model, [tensor], outputs=[InferRequestedOutput(output)], **more).as_numpy(output).tolist()
+    return (
+        client.infer(model, [tensor], outputs=[InferRequestedOutput(output)], **more)
+        .as_numpy(output)
+        .tolist()
+    )
 
 
 def test_the_file_determines_the_platform(add, serve, compile_module):
     add("exported").linear_export()
     shutil.copy(compile_module, add("compiled").at("model.pt2"))
     add("script", 'backend: "pytorch" max_batch_size: 8 ' + LINEAR_IO).script(Linear())
-    add("written", 'backend: "pytorch" runtime: "model.py" max_batch_size: 8 ' + LINEAR_IO + EAGER).python(
-        weights="model.pt"
-    )
+    add(
+        "written", 'backend: "pytorch" runtime: "model.py" max_batch_size: 8 ' + LINEAR_IO + EAGER
+    ).python(weights="model.pt")
     server, client = serve("exported", "compiled", "script", "written")
     assert [infer(client, name) for name in ("exported", "script", "written")] == [[[6, 12]]] * 3
-    configs = {name: server.engine.model_config(name) for name in ("exported", "compiled", "script", "written")}
+    configs = {
+        name: server.engine.model_config(name)
+        for name in ("exported", "compiled", "script", "written")
+    }
     assert {name: (config.backend, config.platform) for name, config in configs.items()} == {
         "exported": ("pytorch", "torch_aoti"), "compiled": ("pytorch", "torch_aoti"),
         "script": ("pytorch", "pytorch_libtorch"), "written": ("pytorch", "pytorch_libtorch"),
     }  # fmt: skip
     ones = InferInput("ARGS[0]", [1, 16], "INT32").set_data_from_numpy(np.ones((1, 16), np.int32))
-    twos = InferInput("ARGS[1]", [1, 16], "INT32").set_data_from_numpy(np.full((1, 16), 2, np.int32))
+    twos = InferInput("ARGS[1]", [1, 16], "INT32").set_data_from_numpy(
+        np.full((1, 16), 2, np.int32)
+    )
     assert client.infer("compiled", [ones, twos]).as_numpy("RESULT[0]").tolist() == [[3] * 16]
 
 
 BAD = {
-    "truncated": lambda models, mark: models.script(Linear()).write_bytes(models.at("model.pt").read_bytes()[:-100]),
+    "truncated": lambda models, mark: models.script(Linear()).write_bytes(
+        models.at("model.pt").read_bytes()[:-100]
+    ),
     "nonsense": lambda models, mark: models.at("model.pt").write_bytes(b"this is no model"),
     "absent": lambda models, mark: models.at("notes.txt").touch(),
     "executing": lambda models, mark: torch.save([Intruder(mark)], models.at("model.pt")),
@@ -120,7 +131,14 @@ def test_a_sequence_keeps_its_state(add, serve):
     for step, value in enumerate((1.0, 2.0, 3.0)):
         array = np.array([[value]], np.float32)
         found += infer(
-            client, "folding", array, "IN__0", "OUT__0", sequence_id=7, sequence_start=step == 0, sequence_end=step == 2
+            client,
+            "folding",
+            array,
+            "IN__0",
+            "OUT__0",
+            sequence_id=7,
+            sequence_start=step == 0,
+            sequence_end=step == 2,
         )
     assert found == [[1], [3], [6]]
 
@@ -134,9 +152,12 @@ def test_many_instances_and_requests_at_once(add, serve):
     server, client = serve("busy")
     arrays = [np.full((1, 3), number, np.float32) for number in range(60)]
     calls = [
-        client.async_infer("busy", [InferInput("x", [1, 3], "FP32").set_data_from_numpy(array)]) for array in arrays
+        client.async_infer("busy", [InferInput("x", [1, 3], "FP32").set_data_from_numpy(array)])
+        for array in arrays
     ]
-    assert [call.get_result().as_numpy("OUTPUT__0").tolist() for call in calls] == [[[3 * n, 6 * n]] for n in range(60)]
+    assert [call.get_result().as_numpy("OUTPUT__0").tolist() for call in calls] == [
+        [[3 * n, 6 * n]] for n in range(60)
+    ]
     server.engine.unload_model("busy")
 
 

@@ -9,8 +9,15 @@ from tritonpy_backend_torch.settings import COMPILE, model_settings
 def test_nothing_configured_leaves_the_defaults():
     found = model_settings({})
     assert (found.optimized_execution, found.inference_mode, found.cudnn) == (True, True, True)
-    assert (found.weight_sharing, found.cache_cleaning, found.channels_last, found.allow_pickles) == (False,) * 4
-    assert (found.tensor_fuser, found.jit_profiling, found.jit_executor, found.compile) == (None,) * 4
+    assert (
+        found.weight_sharing,
+        found.cache_cleaning,
+        found.channels_last,
+        found.allow_pickles,
+    ) == (False,) * 4
+    assert (found.tensor_fuser, found.jit_profiling, found.jit_executor, found.compile) == (
+        None,
+    ) * 4
     assert (found.intra_op_threads, found.inter_op_threads, found.memory_limit) == (0, 0, 0)
     assert (found.precision, found.model_class) == ("fp32", "")
 
@@ -25,7 +32,12 @@ def test_every_parameter_is_read():
         }
     )  # fmt: skip
     assert (found.optimized_execution, found.inference_mode, found.cudnn) == (False, False, False)
-    assert (found.weight_sharing, found.cache_cleaning, found.channels_last, found.allow_pickles) == (True,) * 4
+    assert (
+        found.weight_sharing,
+        found.cache_cleaning,
+        found.channels_last,
+        found.allow_pickles,
+    ) == (True,) * 4
     assert (found.tensor_fuser, found.jit_profiling, found.jit_executor) == (False, False, True)
     assert (found.intra_op_threads, found.inter_op_threads, found.memory_limit) == (3, 2, 1024)
     assert (found.compile, found.precision, found.model_class) == ({"dynamic": True}, "bf16", "Net")
@@ -44,7 +56,9 @@ def test_a_count_below_one_leaves_the_default():
 @pytest.mark.parametrize("option", [True, False])
 def test_the_models_parameter_decides_about_pickles(given, option):
     parameters = {} if given is None else {"ALLOW_PICKLES": given}
-    assert model_settings(parameters, option).allow_pickles == (option if given is None else given == "true")
+    assert model_settings(parameters, option).allow_pickles == (
+        option if given is None else given == "true"
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,15 +74,27 @@ def test_the_models_parameter_decides_about_pickles(given, option):
             "many",
             "parameter 'INTER_OP_THREAD_COUNT': failed to convert 'many' to integral number (such as 4)",
         ),
-        ("precision", "int4", "parameter 'precision' is 'int4', it must be one of fp32, bf16, fp16"),
+        (
+            "precision",
+            "int4",
+            "parameter 'precision' is 'int4', it must be one of fp32, bf16, fp16",
+        ),
         (COMPILE, '{"model": 1}', "'model' is not an optional parameter for 'torch.compile'"),
-        (COMPILE, "[]", f"parameter '{COMPILE}' must be a JSON object, such as {{\"dynamic\": true}}"),
+        (
+            COMPILE,
+            "[]",
+            f"parameter '{COMPILE}' must be a JSON object, such as {{\"dynamic\": true}}",
+        ),
         (
             "INTRA_OP_THREAD_COUNT",
             "4097",
             "parameter 'INTRA_OP_THREAD_COUNT' is 4097, it must be at most 4096",
         ),
-        ("memory_limit_bytes", "0", "parameter 'memory_limit_bytes' is 0, it must be a number of bytes of at least 1"),
+        (
+            "memory_limit_bytes",
+            "0",
+            "parameter 'memory_limit_bytes' is 0, it must be a number of bytes of at least 1",
+        ),
     ],
 )
 def test_an_invalid_value_is_rejected(key, value, text):

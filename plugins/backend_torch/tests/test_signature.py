@@ -11,7 +11,9 @@ def test_a_duplicate_name_means_the_first_tensor():
 
 
 def test_an_unnamed_input_is_not_a_client_input():
-    signature = Signature((TensorSpec(("a",), ONE), TensorSpec((), default=3)), (TensorSpec(("b",), ONE),))
+    signature = Signature(
+        (TensorSpec(("a",), ONE), TensorSpec((), default=3)), (TensorSpec(("b",), ONE),)
+    )
     assert [spec.names for spec in signature.client_inputs] == [("a",)]
     assert signature.is_complete
 

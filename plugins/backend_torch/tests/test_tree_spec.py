@@ -14,7 +14,9 @@ keys = st.text("abc_", min_size=1, max_size=3)
 trees = st.recursive(
     st.just(0),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.lists(inner, max_size=3).map(tuple) | st.dictionaries(keys, inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(keys, inner, max_size=3)
     ),
 )
 
@@ -41,12 +43,17 @@ def test_names_are_those_of_triton():
         "ARGS[2][key]",
         "KWARGS[mask]",
     ]
-    assert [output_name(way) for way in ((), (1,), ("a", 0))] == ["RESULT", "RESULT[1]", "RESULT[a][0]"]
+    assert [output_name(way) for way in ((), (1,), ("a", 0))] == [
+        "RESULT",
+        "RESULT[1]",
+        "RESULT[a][0]",
+    ]
 
 
 def test_other_containers_are_refused():
     spec = [1, {"type": "collections.deque", "context": "null", "children_spec": []}]
     with pytest.raises(
-        InvalidArgument, match=r"takes or returns a collections\.deque; only tensors, tuples, lists and dictionaries"
+        InvalidArgument,
+        match=r"takes or returns a collections\.deque; only tensors, tuples, lists and dictionaries",
     ):
         tree_leaves(json.dumps(spec))

@@ -74,7 +74,9 @@ def detect_format(path: Path) -> ArchiveFormat:
     if start[:1] == _PICKLE_START:
         return ArchiveFormat.PICKLE
     if start != _ZIP_START:
-        raise InvalidArgument(f"'{path}' is not a PyTorch model: it is neither a PyTorch archive nor a pickle")
+        raise InvalidArgument(
+            f"'{path}' is not a PyTorch model: it is neither a PyTorch archive nor a pickle"
+        )
     with open_records(path) as found:
         model_format = _detect_archive_format(found)
     if model_format is None:

@@ -11,7 +11,12 @@ from tritonpy_backend_torch.archive import ArchiveFormat, open_records
 from tritonpy_backend_torch.config_completion import complete_config, needs_completion
 from tritonpy_backend_torch.exported_signature import exported_signature, program_of
 from tritonpy_backend_torch.isolation import default_isolation
-from tritonpy_backend_torch.model_files import DEFAULT_FILENAMES, PYTHON_RUNTIME, ModelFiles, model_files
+from tritonpy_backend_torch.model_files import (
+    DEFAULT_FILENAMES,
+    PYTHON_RUNTIME,
+    ModelFiles,
+    model_files,
+)
 from tritonpy_backend_torch.options import TorchOptions
 from tritonpy_backend_torch.runtime import has_cuda, import_pytorch
 from tritonpy_backend_torch.settings import ModelSettings, model_settings
@@ -45,7 +50,8 @@ class TorchBackend(Backend):
         signature = _described(model, _files(model))
         if not signature.is_complete:
             model.log.warning(
-                "skipping model configuration auto-complete for '%s': not supported for pytorch backend, because the file does not"
+                "skipping model configuration auto-complete for '%s': not supported for pytorch "
+                "backend, because the file does not"
                 " describe its inputs and outputs: config.pbtxt must",
                 model.name,
             )
@@ -102,7 +108,9 @@ def _files(model: ModelContext) -> ModelFiles:
 
 
 def _settings(model: ModelContext) -> ModelSettings:
-    assert isinstance(model.options, TorchOptions), "the core decodes this backend's options: this is a bug"  # noqa: S101
+    assert isinstance(model.options, TorchOptions), (  # noqa: S101
+        "the core decodes this backend's options: this is a bug"
+    )
     return model_settings(model.parameters, model.options.allow_pickles)
 
 
@@ -115,5 +123,7 @@ def _described(model: ModelContext, files: ModelFiles) -> Signature:
         return _UNKNOWN_SIGNATURE
     pytorch = import_pytorch()
     shared_model = model.shared = pytorch.SharedModel(model, files, _settings(model))
-    signature: Signature = shared_model.describe(pytorch.description_device(model.config)).full_signature()
+    signature: Signature = shared_model.describe(
+        pytorch.description_device(model.config)
+    ).full_signature()
     return signature

@@ -32,7 +32,10 @@ def check_config(config: ModelConfig, signature: Signature) -> None:
     if 0 < signature.max_rows < config.max_batch_size:
         raise unable_to_load(
             config,
-            f"max_batch_size is {config.max_batch_size}, the model was exported for {signature.max_rows} rows at most",
+            (
+                f"max_batch_size is {config.max_batch_size}, the model was exported for "
+                f"{signature.max_rows} rows at most"
+            ),
         )
 
 
@@ -41,7 +44,8 @@ def _check_present(config: ModelConfig) -> None:
         if not fields:
             raise Internal(
                 f"model configuration must contain at least one {what}, none were specified."
-                f" The file does not describe them: config.pbtxt needs each {what} with name, data_type and dims"
+                f" The file does not describe them: config.pbtxt needs each {what} with name, "
+                "data_type and dims"
             )
 
 
@@ -52,17 +56,24 @@ def _check_count(config: ModelConfig, signature: Signature) -> None:
     required = sum(spec.required for spec in signature.client_inputs)
     if not required <= expected <= len(signature.client_inputs):
         raise unable_to_load(
-            config, f"configuration expects {expected} inputs, model provides {len(signature.client_inputs)}"
+            config,
+            (
+                f"configuration expects {expected} inputs, model provides "
+                f"{len(signature.client_inputs)}"
+            ),
         )
 
 
 def _check_field(config: ModelConfig, what: str, field: Field) -> None:
     kind = DATATYPE_OF_NUMBER.get(field.data_type)
     if kind is None:
-        raise Internal(f"unsupported datatype TYPE_INVALID for {what} '{field.name}' for model '{config.name}'")
+        raise Internal(
+            f"unsupported datatype TYPE_INVALID for {what} '{field.name}' for model '{config.name}'"
+        )
     if kind.name == "BYTES" and len(model_dims(field)) + (config.max_batch_size > 0) > 1:
         raise Internal(
-            f"Triton only supports 1 dimensional List of String as {what} for '{field.name}' for model '{config.name}'"
+            f"Triton only supports 1 dimensional List of String as {what} for '{field.name}' for "
+            f"model '{config.name}'"
         )
 
 
@@ -82,14 +93,19 @@ def _check_tensor(config: ModelConfig, what: str, field: Field, info: TensorInfo
 
 def _check_dims(config: ModelConfig, field: Field, info: TensorInfo) -> None:
     dims, where = model_dims(field), f"model '{config.name}', tensor '{field.name}': "
-    if not info.dims and dims == (1,) and config.max_batch_size == 0:  # clients see a scalar as one element
+    if (
+        not info.dims and dims == (1,) and config.max_batch_size == 0
+    ):  # clients see a scalar as one element
         return
     if config.max_batch_size > 0:
         if info.dims[:1] != (-1,):
             raise InvalidArgument(
-                f"{where}for the model to support batching the shape should have at least 1 dimension and the first "
+                f"{where}for the model to support batching the shape should have at least 1 "
+                "dimension and the first "
                 f"dimension must be -1; but shape expected by the model is {shape_text(info.dims)}"
             )
         dims = (-1, *dims)
-    if len(dims) != len(info.dims) or any(have not in (want, -1) for have, want in zip(info.dims, dims, strict=True)):
+    if len(dims) != len(info.dims) or any(
+        have not in (want, -1) for have, want in zip(info.dims, dims, strict=True)
+    ):
         raise dims_misfit(config, field.name, info.dims, dims)

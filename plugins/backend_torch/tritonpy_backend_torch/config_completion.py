@@ -20,7 +20,9 @@ def needs_completion(config: ModelConfig) -> bool:
     return not (config.output and (config.input or config.batch_input))
 
 
-def complete_config(config: ModelConfig, signature: Signature, default_max_batch_size: int) -> ModelConfig:
+def complete_config(
+    config: ModelConfig, signature: Signature, default_max_batch_size: int
+) -> ModelConfig:
     """Return a copy of `config` with inputs, outputs, batch size and batching filled in.
 
     `signature` must be complete. A model that supports batching gets `default_max_batch_size`,
@@ -31,7 +33,8 @@ def complete_config(config: ModelConfig, signature: Signature, default_max_batch
     result.CopyFrom(config)
     if signature.max_rows == 0 and config.max_batch_size != 0:
         raise InvalidArgument(
-            f"autofill failed for model '{config.name}': model does not support batching while non-zero max_batch_size"
+            f"autofill failed for model '{config.name}': model does not support batching while "
+            "non-zero max_batch_size"
             " is specified"
         )
     if result.max_batch_size == 0:
@@ -44,14 +47,23 @@ def complete_config(config: ModelConfig, signature: Signature, default_max_batch
     own.update(each.name for each in sequence.control_input)
     batched = result.max_batch_size > 0
     if not (result.input or result.batch_input):
-        _add_fields(result.input, [spec for spec in signature.client_inputs if own.isdisjoint(spec.names)], batched)
+        _add_fields(
+            result.input,
+            [spec for spec in signature.client_inputs if own.isdisjoint(spec.names)],
+            batched,
+        )
     if not result.output:
-        _add_fields(result.output, [spec for spec in signature.outputs if own.isdisjoint(spec.names)], batched)
+        _add_fields(
+            result.output,
+            [spec for spec in signature.outputs if own.isdisjoint(spec.names)],
+            batched,
+        )
     return result
 
 
 def _add_fields(
-    fields: RepeatedCompositeFieldContainer[ModelInput] | RepeatedCompositeFieldContainer[ModelOutput],
+    fields: RepeatedCompositeFieldContainer[ModelInput]
+    | RepeatedCompositeFieldContainer[ModelOutput],
     specs: Sequence[TensorSpec],
     batched: bool,
 ) -> None:

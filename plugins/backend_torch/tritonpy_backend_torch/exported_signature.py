@@ -29,7 +29,9 @@ def program_of(found: Records) -> Program:
     names = [name for name in found.below("models/") if name.endswith(".json")]
     name = LEGACY_PROGRAM if LEGACY_PROGRAM in found else "models/model.json"
     if name not in found:
-        raise InvalidArgument(f"the archive has no program named 'model', it has: {', '.join(map(_stem, names))}")
+        raise InvalidArgument(
+            f"the archive has no program named 'model', it has: {', '.join(map(_stem, names))}"
+        )
     program: Program = json.loads(found.read(name))
     return program
 
@@ -76,14 +78,20 @@ def _inputs(
             ordinal += 1
         else:
             specs.append(
-                TensorSpec((), required=False, default=None if "as_none" in argument else next(iter(argument.values())))
+                TensorSpec(
+                    (),
+                    required=False,
+                    default=None if "as_none" in argument else next(iter(argument.values())),
+                )
             )
     return tuple(specs)
 
 
 def _argument_names(names: Sequence[str], paths: Sequence[Keys]) -> dict[Keys, tuple[str, ...]]:
     """Return the name of the `forward` argument for each leaf that is a whole argument."""
-    positional: dict[Keys, tuple[str, ...]] = {(0, number): (name,) for number, name in enumerate(names)}
+    positional: dict[Keys, tuple[str, ...]] = {
+        (0, number): (name,) for number, name in enumerate(names)
+    }
     by_keyword: dict[Keys, tuple[str, ...]] = {
         keys: (str(keys[1]),) for keys in paths if len(keys) == 2 and keys[0] == 1
     }
@@ -99,7 +107,9 @@ def _info(argument: Mapping[str, Any], tensors: Mapping[str, Any]) -> TensorInfo
     meta = _meta(argument, tensors)
     if meta is None or meta["dtype"] not in _DATATYPES:
         return None
-    return TensorInfo(_DATATYPES[meta["dtype"]], tuple([size.get("as_int", -1) for size in meta["sizes"]]))
+    return TensorInfo(
+        _DATATYPES[meta["dtype"]], tuple([size.get("as_int", -1) for size in meta["sizes"]])
+    )
 
 
 def _meta(argument: Mapping[str, Any], tensors: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -108,7 +118,9 @@ def _meta(argument: Mapping[str, Any], tensors: Mapping[str, Any]) -> Mapping[st
 
 
 def _max_rows(
-    arguments: Sequence[Mapping[str, Any]], tensors: Mapping[str, Any], ranges: Mapping[str, Mapping[str, Any]]
+    arguments: Sequence[Mapping[str, Any]],
+    tensors: Mapping[str, Any],
+    ranges: Mapping[str, Mapping[str, Any]],
 ) -> int:
     """Return the largest batch.
 

@@ -12,7 +12,12 @@ from tritonpy_backend_torch.archive import ArchiveFormat, detect_format
 DEFAULT_FILENAMES = ("model.pt", "model.pt2")
 PYTHON_RUNTIME = "model.py"  # value of the configuration's `runtime` for a Python class
 _CLASS_FILE = "model.py"
-_WEIGHTS = (".safetensors", ".safetensors.index.json", ".pt", ".pth")  # next to the class file, in this order
+_WEIGHTS = (
+    ".safetensors",
+    ".safetensors.index.json",
+    ".pt",
+    ".pth",
+)  # next to the class file, in this order
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,9 @@ def model_files(folder: Path, filename: str, runtime: str, model: str) -> ModelF
 
 
 def _default(folder: Path) -> str:
-    return next((name for name in DEFAULT_FILENAMES if (folder / name).is_file()), DEFAULT_FILENAMES[0])
+    return next(
+        (name for name in DEFAULT_FILENAMES if (folder / name).is_file()), DEFAULT_FILENAMES[0]
+    )
 
 
 def _weights(class_file: Path) -> Path | None:
@@ -61,4 +68,7 @@ def _hint(folder: Path) -> str:
 
 
 def _missing_class_message(weights: Path) -> str:
-    return f"'{weights}' contains only weights; put the file with their class next to it, as '{_CLASS_FILE}'"
+    return (
+        f"'{weights}' contains only weights; put the file with their class next to it, "
+        f"as '{_CLASS_FILE}'"
+    )

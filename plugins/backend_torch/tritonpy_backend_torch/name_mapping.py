@@ -39,7 +39,12 @@ def map_names(config: ModelConfig, signature: Signature, log: Log) -> NameMappin
 
 
 def _all_inputs(config: ModelConfig) -> list[str]:
-    return [*[field.name for field in config.input], *_batch_inputs(config), *_controls(config), *_state_inputs(config)]
+    return [
+        *[field.name for field in config.input],
+        *_batch_inputs(config),
+        *_controls(config),
+        *_state_inputs(config),
+    ]
 
 
 def _all_outputs(config: ModelConfig) -> list[str]:
@@ -62,11 +67,14 @@ def _state_outputs(config: ModelConfig) -> list[str]:
     return [state.output_name for state in config.sequence_batching.state]
 
 
-def _find_indexes(config: ModelConfig, what: str, names: Sequence[str], numbers: Mapping[str, int]) -> dict[str, int]:
+def _find_indexes(
+    config: ModelConfig, what: str, names: Sequence[str], numbers: Mapping[str, int]
+) -> dict[str, int]:
     for name in names:
         if name not in numbers:
             raise Internal(
-                f'{what} "{name}" for model instance "{config.name}" is not found in model {what.lower()} map.'
+                f'{what} "{name}" for model instance "{config.name}" is not found in model '
+                f"{what.lower()} map."
                 f" The model has: {', '.join(numbers)}"
             )
     return {name: numbers[name] for name in names}
@@ -125,14 +133,22 @@ def _index(name: str) -> int:
 
 def _warn_of_order(names: Sequence[str], model: str, what: str, log: Log) -> None:
     unnumbered = next(name for name in names if not _is_numbered(name))
-    if _SEPARATOR not in unnumbered:  # plain names are a choice; an incomplete index is probably a mistake
+    if (
+        _SEPARATOR not in unnumbered
+    ):  # plain names are a choice; an incomplete index is probably a mistake
         return
     if what == "input":
-        text = f"input '{unnumbered}' or previous input(s) are neither an input argument to the model '{model}' nor do they follow"
+        text = (
+            f"input '{unnumbered}' or previous input(s) are neither an input argument to the "
+            f"model '{model}' nor do they follow"
+        )
     else:
         text = f"output '{unnumbered}' or previous output(s) of the model '{model}' do not follow"
     log.warning(
-        "%s the <name>__<index> naming convention. Falling back to enforcing strict ordering from model configuration.",
+        (
+            "%s the <name>__<index> naming convention. Falling back to enforcing strict ordering "
+            "from model configuration."
+        ),
         text,
     )
 
@@ -141,10 +157,14 @@ def _check_states(config: ModelConfig, numbered: bool, what: str) -> None:
     states = _state_inputs(config) if what == "input" else _state_outputs(config)
     text = f"PyTorch model '{config.name}' is using sequence batching with state but "
     if states and not numbered:
-        raise InvalidArgument(f"{text}not all inputs and outputs follow the <name>__<index> naming convention. ")
+        raise InvalidArgument(
+            f"{text}not all inputs and outputs follow the <name>__<index> naming convention. "
+        )
     for name in states:
         if not _is_numbered(name):
-            raise InvalidArgument(f"{text}state '{name}' does not follow the <name>__<index> naming convention. ")
+            raise InvalidArgument(
+                f"{text}state '{name}' does not follow the <name>__<index> naming convention. "
+            )
 
 
 def _check_numbers(config: ModelConfig, signature: Signature, found: Mapping[str, int]) -> None:
@@ -153,11 +173,13 @@ def _check_numbers(config: ModelConfig, signature: Signature, found: Mapping[str
     for name, number in found.items():
         if signature.inputs and number >= len(signature.inputs):
             raise InvalidArgument(
-                f"unable to load model '{config.name}', input '{name}' refers to an input index which doesn't exist. "
+                f"unable to load model '{config.name}', input '{name}' refers to an input index "
+                "which doesn't exist. "
                 f"This model has {len(signature.inputs)} inputs"
             )
         if number in seen:
             raise InvalidArgument(
-                f"unable to load model '{config.name}', inputs '{seen[number]}' and '{name}' are the same input of the model"
+                f"unable to load model '{config.name}', inputs '{seen[number]}' and '{name}' are "
+                "the same input of the model"
             )
         seen[number] = name

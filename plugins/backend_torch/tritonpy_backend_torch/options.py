@@ -15,12 +15,18 @@ class TorchOptions(Options, frozen=True):
     allow_pickles: Annotated[
         bool,
         msgspec.Meta(
-            description="Load pickled models and weights that execute code, unless a model's parameter ALLOW_PICKLES is false."
+            description=(
+                "Load pickled models and weights that execute code, unless a model's parameter "
+                "ALLOW_PICKLES is false."
+            )
         ),
     ] = False
     default_max_batch_size: Annotated[
         int | None,
         msgspec.Meta(
-            description="max_batch_size of models that support batching and set none (default: the server's)."
+            description=(
+                "max_batch_size of models that support batching and set none (default: "
+                "the server's)."
+            )
         ),
     ] = None

@@ -19,7 +19,8 @@ def import_pytorch() -> ModuleType:
         return importlib.import_module("tritonpy_backend_torch.pytorch")
     except (ImportError, OSError) as error:
         raise Unavailable(
-            f"PyTorch cannot be imported ({error}): pip install torch, with the package index for your devices from https://pytorch.org"
+            f"PyTorch cannot be imported ({error}): pip install torch, with the package index "
+            "for your devices from https://pytorch.org"
         ) from error
 
 

@@ -59,7 +59,9 @@ def model_settings(parameters: Mapping[str, str], allow_pickles: bool = False) -
         intra_op_threads=_threads(parameters, _INTRA_OP),
         inter_op_threads=_threads(parameters, _INTER_OP),
         compile=_compile(parameters),
-        precision=parameter_choice("precision", parameters.get("precision", PRECISIONS[0]), PRECISIONS),
+        precision=parameter_choice(
+            "precision", parameters.get("precision", PRECISIONS[0]), PRECISIONS
+        ),
         channels_last=_switch(parameters, "CHANNELS_LAST", default=False),
         allow_pickles=_switch(parameters, "ALLOW_PICKLES", default=allow_pickles),
         model_class=parameters.get("MODEL_CLASS", ""),
@@ -88,7 +90,9 @@ def _compile(parameters: Mapping[str, str]) -> Mapping[str, Any] | None:
     except ValueError as error:
         raise InvalidArgument(f"parameter '{COMPILE}' is not valid JSON: {error}") from None
     if not isinstance(found, dict):
-        raise InvalidArgument(f"parameter '{COMPILE}' must be a JSON object, such as {{\"dynamic\": true}}")
+        raise InvalidArgument(
+            f"parameter '{COMPILE}' must be a JSON object, such as {{\"dynamic\": true}}"
+        )
     if "model" in found:
         raise InvalidArgument("'model' is not an optional parameter for 'torch.compile'")
     return found

@@ -69,4 +69,8 @@ class Signature:
 
 
 def _numbers(specs: tuple[TensorSpec, ...]) -> Mapping[str, int]:
-    return {name: number for number, spec in reversed(list(enumerate(specs))) for name in reversed(spec.names)}
+    return {
+        name: number
+        for number, spec in reversed(list(enumerate(specs)))
+        for name in reversed(spec.names)
+    }

@@ -39,7 +39,8 @@ def _keys(kind: str, context: Any, count: int) -> Sequence[str | int]:
         keys: list[str] = json.loads(context) if isinstance(context, str) else context
         return keys
     raise InvalidArgument(
-        f"the model takes or returns a {kind}; only tensors, tuples, lists and dictionaries can be served"
+        f"the model takes or returns a {kind}; only tensors, tuples, lists and dictionaries can "
+        "be served"
     )
 
 

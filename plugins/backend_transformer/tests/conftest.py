@@ -14,7 +14,14 @@ from tritonpy import InferResponse
 from tritonpy_backend_transformer.backend import TransformerBackend
 from tritonpy_testing import BackendHarness, model_config
 
-from .tiny_models import Plain, write_decoder, write_encoder, write_speaker, write_tokenizer, write_translator
+from .tiny_models import (
+    Plain,
+    write_decoder,
+    write_encoder,
+    write_speaker,
+    write_tokenizer,
+    write_translator,
+)
 
 Load = Callable[..., BackendHarness]
 
@@ -69,7 +76,9 @@ def load(tmp_path: Path) -> Load:
         for key, value in {"intra_op_thread_count": "1", **parameters}.items():
             text += f' parameters {{ key: "{key}" value {{ string_value: {_quoted(value)} }} }}'
         return BackendHarness(
-            TransformerBackend, model_config('name: "m" backend: "transformer" ' + text), tmp_path / "m"
+            TransformerBackend,
+            model_config('name: "m" backend: "transformer" ' + text),
+            tmp_path / "m",
         )
 
     return make
@@ -85,7 +94,9 @@ def inputs(text: str | None = None, **values: Any) -> dict[str, np.ndarray[Any, 
     arrays = {} if text is None else {"text_input": np.array([text.encode()], object)}
     for name, value in values.items():
         if isinstance(value, (str, tuple)):
-            arrays[name] = np.array([each.encode() for each in ([value] if isinstance(value, str) else value)], object)
+            arrays[name] = np.array(
+                [each.encode() for each in ([value] if isinstance(value, str) else value)], object
+            )
         elif isinstance(value, list):
             arrays[name] = np.array(value, np.int32)
         else:

@@ -46,7 +46,9 @@ def text(
 ) -> Continuation:
     """Return a text with a prompt of `length` tokens."""
     prompt = Prompt(["a"] * length, ["b"] * source)
-    return Continuation(listener or RecordingListener(), prompt, Sampling(**sampling), {END}, tokenizer)  # type: ignore[arg-type]
+    return Continuation(
+        listener or RecordingListener(), prompt, Sampling(**sampling), {END}, tokenizer
+    )  # type: ignore[arg-type]
 
 
 class FakeModel(GenerationModel):
@@ -59,13 +61,17 @@ class FakeModel(GenerationModel):
         self.calls: list[int] = []
         self.during = during
 
-    def write(self, texts: Sequence[Continuation], shared: SharedCallOptions, on_token: OnToken) -> None:
+    def write(
+        self, texts: Sequence[Continuation], shared: SharedCallOptions, on_token: OnToken
+    ) -> None:
         self.calls.append(len(texts))
         running = list(range(len(texts)))
         step = 0
         while running:
             self.during(step, texts)
-            running = [index for index in running if not on_token(index, texts[index].length, None, None)]
+            running = [
+                index for index in running if not on_token(index, texts[index].length, None, None)
+            ]
             step += 1
 
     def search(self, texts: Sequence[Continuation]) -> list[list[Hypothesis]]:

@@ -47,7 +47,9 @@ class TestGeneration(TransformerContract):
         self.source = decoder[0]
 
     def make_inputs(self, harness, random: Random, rows: int) -> dict[str, Any]:
-        return inputs("".join(random.choice("abc xyz€") for _ in range(5)), stream=True, max_tokens=6)
+        return inputs(
+            "".join(random.choice("abc xyz€") for _ in range(5)), stream=True, max_tokens=6
+        )
 
     def bad_inputs(self, harness, random):
         return inputs("x", temperature=-1.0)
@@ -67,7 +69,13 @@ class TestGenerationWithoutStream(TransformerContract):
         self.source = decoder[0]
 
     def make_inputs(self, harness, random: Random, rows: int) -> dict[str, Any]:
-        flags = ("finish_reason", "cumulative_logprob", "logprobs", "num_input_tokens", "num_output_tokens")
+        flags = (
+            "finish_reason",
+            "cumulative_logprob",
+            "logprobs",
+            "num_input_tokens",
+            "num_output_tokens",
+        )
         return inputs("abc", max_tokens=6, **{f"return_{flag}": True for flag in flags})
 
     def bad_inputs(self, harness, random):
@@ -89,7 +97,8 @@ class TestEmbedding(TransformerContract):
 
     def make_inputs(self, harness, random: Random, rows: int) -> dict[str, Any]:
         words = [
-            "".join(random.choice("abc xyz€") for _ in range(random.randrange(1, 6))).encode() for _ in range(rows)
+            "".join(random.choice("abc xyz€") for _ in range(random.randrange(1, 6))).encode()
+            for _ in range(rows)
         ]
         return {"text_input": np.array(words, object).reshape(rows, 1)}
 
@@ -115,21 +124,32 @@ def test_a_decoder_generates_the_same_tokens_as_numpy(decoder, load):
 def test_a_stream_is_the_same_text_in_pieces(decoder, load):
     folder, plain = decoder
     with load(folder) as harness:
-        [responses] = harness.execute(harness.request(inputs("hallo", stream=True, max_tokens=24), ["output_ids"]))
+        [responses] = harness.execute(
+            harness.request(inputs("hallo", stream=True, max_tokens=24), ["output_ids"])
+        )
     token_ids = [number for response in responses for number in output(response, "output_ids")]
     assert token_ids == plain.greedy([START, *token_ids_of("hallo")], 24)
     assert [response.final for response in responses] == [False] * (len(responses) - 1) + [True]
 
 
 def test_all_outputs_of_a_text(speaker, load):
-    flags = ("finish_reason", "cumulative_logprob", "logprobs", "num_input_tokens", "num_output_tokens")
+    flags = (
+        "finish_reason",
+        "cumulative_logprob",
+        "logprobs",
+        "num_input_tokens",
+        "num_output_tokens",
+    )
     with load(speaker(token_ids_of("good"))) as harness:
         request = harness.request(inputs("Hi", **{f"return_{flag}": True for flag in flags}))
         [[response]] = harness.execute(request)
     assert [tensor.name for tensor in response.outputs] == ["text_output", *flags]
     assert output(response) == ["Higood"]
     assert output(response, "finish_reason") == ["stop"]
-    assert (output(response, "num_input_tokens"), output(response, "num_output_tokens")) == ([3], [4])
+    assert (output(response, "num_input_tokens"), output(response, "num_output_tokens")) == (
+        [3],
+        [4],
+    )
     [[[first, *_]]] = [[json.loads(each) for each in output(response, "logprobs")]]
     [(number, details)] = first.items()
     assert (number, details["decoded_token"]) == (str(TOKENS.index("g")), "g")
@@ -140,9 +160,15 @@ def test_all_outputs_of_a_text(speaker, load):
 
 def test_several_texts_of_one_prompt(decoder, load):
     with load(decoder[0]) as harness:
-        [[drawn]] = harness.execute(harness.request(inputs("hallo", n=3, temperature=1.0, seed=4, max_tokens=8)))
-        [[again]] = harness.execute(harness.request(inputs("hallo", n=3, temperature=1.0, seed=4, max_tokens=8)))
-        [[uses_beam_search]] = harness.execute(harness.request(inputs("hallo", n=2, beam_width=4, max_tokens=8)))
+        [[drawn]] = harness.execute(
+            harness.request(inputs("hallo", n=3, temperature=1.0, seed=4, max_tokens=8))
+        )
+        [[again]] = harness.execute(
+            harness.request(inputs("hallo", n=3, temperature=1.0, seed=4, max_tokens=8))
+        )
+        [[uses_beam_search]] = harness.execute(
+            harness.request(inputs("hallo", n=2, beam_width=4, max_tokens=8))
+        )
     assert len(set(output(drawn))) == 3
     assert output(again) == output(drawn)
     assert len(set(output(uses_beam_search))) == 2
@@ -164,7 +190,13 @@ class StreamingClient:
         tensors = {key: Tensor.from_numpy(key, array) for key, array in arrays.items()}
         outputs = {"output_ids": None}
         request = InferRequest(
-            "m", tensors, CallbackSink(self._put), 1, id=name, outputs=outputs, accepts_decoupled=True
+            "m",
+            tensors,
+            CallbackSink(self._put),
+            1,
+            id=name,
+            outputs=outputs,
+            accepts_decoupled=True,
         )
         self.unfinished += 1
         self.harness.instance.execute(Batch([request], model=self.harness.model))
@@ -239,14 +271,19 @@ def test_a_client_that_does_not_read_delays_no_other_client(decoder, load):
     with load(decoder[0], inter_op_thread_count="1") as harness:
         client = SlowClient(1)
         tensors = {
-            key: Tensor.from_numpy(key, array) for key, array in inputs("hallo", stream=True, max_tokens=60).items()
+            key: Tensor.from_numpy(key, array)
+            for key, array in inputs("hallo", stream=True, max_tokens=60).items()
         }
-        request = InferRequest("m", tensors, client, 1, outputs={"output_ids": None}, accepts_decoupled=True)
+        request = InferRequest(
+            "m", tensors, client, 1, outputs={"output_ids": None}, accepts_decoupled=True
+        )
         harness.instance.execute(Batch([request], model=harness.model))
         other = StreamingClient(harness)
         other.send("second", max_tokens=20)
         other.wait()
-        token_ids = [number for response in client.fetch_all() for number in output(response, "output_ids")]
+        token_ids = [
+            number for response in client.fetch_all() for number in output(response, "output_ids")
+        ]
     assert len(other.token_ids["second"]) == 20
     assert len(token_ids) == 60
     assert client.most <= 2

@@ -23,7 +23,11 @@ def test_tokens_are_in_the_next_delta(tokenizer):
     one = text(tokenizer=tokenizer)
     assert fed(one, token_ids_of("a€")) == [False] * 4
     delta = one.take_delta()
-    assert (delta.text, [choice.token_id for choice in delta.choices], delta.finish) == ("a€", token_ids_of("a€"), None)
+    assert (delta.text, [choice.token_id for choice in delta.choices], delta.finish) == (
+        "a€",
+        token_ids_of("a€"),
+        None,
+    )
     assert (one.take_delta().text, one.unsent_count, one.has_delta) == ("", 0, False)
     assert one.log_prob == pytest.approx(-2.0)
 

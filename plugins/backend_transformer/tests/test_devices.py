@@ -18,7 +18,11 @@ CPU = DeviceSet("cpu", (0,))
 
 def opened(path, device_set=CPU, parallel=1, threads=1, **parameters):
     return open_model(
-        read_folder(path), read_settings(parameters, is_encoder_decoder=False), device_set, parallel, threads
+        read_folder(path),
+        read_settings(parameters, is_encoder_decoder=False),
+        device_set,
+        parallel,
+        threads,
     )
 
 
@@ -38,7 +42,9 @@ def test_precision_selects_the_compute_type(decoder):
 
 def test_int8_results_are_close_to_exact_results(decoder, encoder):
     def states(**parameters):
-        return np.array(opened(encoder[0], **parameters).forward_batch([[1, 50, 60, 70]]).last_hidden_state)
+        return np.array(
+            opened(encoder[0], **parameters).forward_batch([[1, 50, 60, 70]]).last_hidden_state
+        )
 
     exact, rounded = states(), states(precision="int8")
     assert not np.array_equal(exact, rounded)
@@ -46,7 +52,9 @@ def test_int8_results_are_close_to_exact_results(decoder, encoder):
 
 
 def test_an_unsupported_precision_is_rejected(decoder):
-    with pytest.raises(Unsupported, match="'precision' bf16 is not possible on this CPU, which supports: fp32"):
+    with pytest.raises(
+        Unsupported, match="'precision' bf16 is not possible on this CPU, which supports: fp32"
+    ):
         opened(decoder[0], precision="bf16")
 
 
@@ -65,7 +73,11 @@ class Library:
         self.count = count
         self.made = []
         for name in ("Generator", "Translator", "Encoder"):
-            setattr(self, name, lambda *args, name=name, **options: self.made.append((name, args, options)))
+            setattr(
+                self,
+                name,
+                lambda *args, name=name, **options: self.made.append((name, args, options)),
+            )
 
     def get_cuda_device_count(self):
         return self.count
@@ -87,7 +99,13 @@ def gpus(monkeypatch):
 
 def test_a_model_is_opened_on_a_gpu(decoder, gpus):
     library = gpus(2)
-    opened(decoder[0], DeviceSet("cuda", (0,)), parallel=4, precision="int8_fp16", flash_attention="true")
+    opened(
+        decoder[0],
+        DeviceSet("cuda", (0,)),
+        parallel=4,
+        precision="int8_fp16",
+        flash_attention="true",
+    )
     [(name, args, options)] = library.made
     assert (name, args) == ("Generator", (str(decoder[0]), "cuda"))
     assert options == {
@@ -110,13 +128,17 @@ def test_a_missing_gpu_is_an_error(decoder, gpus):
 
 def test_every_gpu_must_support_the_precision(decoder, gpus):
     gpus(2)
-    with pytest.raises(Unsupported, match="'precision' fp16 is not possible on this GPU, which supports: fp32"):
+    with pytest.raises(
+        Unsupported, match="'precision' fp16 is not possible on this GPU, which supports: fp32"
+    ):
         opened(decoder[0], DeviceSet("cuda", (0, 1)), precision="fp16")
 
 
 def test_has_cuda_checks_the_installed_packages(monkeypatch):
     for installed in (True, False):
         monkeypatch.setattr(
-            importlib.util, "find_spec", lambda _name, installed=installed: SimpleNamespace() if installed else None
+            importlib.util,
+            "find_spec",
+            lambda _name, installed=installed: SimpleNamespace() if installed else None,
         )
         assert has_cuda() is installed

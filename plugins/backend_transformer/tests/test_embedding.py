@@ -26,14 +26,20 @@ def vectors(responses):
 
 @pytest.mark.parametrize(
     ("pooling", "expected"),
-    [(Pooling.MEAN, [[2, 3], [6, 7]]), (Pooling.CLS, [[0, 1], [6, 7]]), (Pooling.LAST, [[4, 5], [6, 7]])],
+    [
+        (Pooling.MEAN, [[2, 3], [6, 7]]),
+        (Pooling.CLS, [[0, 1], [6, 7]]),
+        (Pooling.LAST, [[4, 5], [6, 7]]),
+    ],
 )
 def test_a_vector_is_computed_from_its_rows_tokens(pooling, expected):
     assert pool(STATES, [3, 1], pooling).tolist() == expected
 
 
 def test_vectors_have_length_one():
-    np.testing.assert_allclose(normalize(np.array([[3, 4], [0, 0]], np.float32)), [[0.6, 0.8], [0, 0]])
+    np.testing.assert_allclose(
+        normalize(np.array([[3, 4], [0, 0]], np.float32)), [[0.6, 0.8], [0, 0]]
+    )
 
 
 def test_a_mask_gives_the_lengths():
@@ -47,7 +53,9 @@ def test_a_mask_gives_the_lengths():
 def test_vectors_equal_those_of_numpy(encoder, load, pooling, normalize):
     folder, plain = encoder
     with load(folder, "max_batch_size: 8", pooling=pooling, normalize=normalize) as harness:
-        together = harness.execute(harness.request(texts("abc", "hallo text")), harness.request(texts("x")))
+        together = harness.execute(
+            harness.request(texts("abc", "hallo text")), harness.request(texts("x"))
+        )
     found = np.concatenate([vectors(responses) for responses in together])
     for vector, text in zip(found, ["abc", "hallo text", "x"], strict=True):
         states = plain.encoder_states([START, *token_ids_of(text)])
@@ -72,15 +80,23 @@ def test_segments_change_the_vectors(encoder, load):
     folder, plain = encoder
     token_ids, segments = np.array([[1, 50, 60]]), np.array([[0, 0, 1]])
     with load(folder, "max_batch_size: 8", pooling="cls", normalize="false") as harness:
-        [found] = harness.execute(harness.request({"input_ids": token_ids, "token_type_ids": segments}))
-    np.testing.assert_allclose(vectors(found)[0], plain.encoder_states([1, 50, 60], [0, 0, 1])[0], atol=1e-4)
+        [found] = harness.execute(
+            harness.request({"input_ids": token_ids, "token_type_ids": segments})
+        )
+    np.testing.assert_allclose(
+        vectors(found)[0], plain.encoder_states([1, 50, 60], [0, 0, 1])[0], atol=1e-4
+    )
 
 
 def test_hidden_states_of_all_tokens_are_an_output(encoder, load):
     folder, plain = encoder
-    config = 'max_batch_size: 8 output { name: "last_hidden_state" data_type: TYPE_FP32 dims: [-1, 32] }'
+    config = (
+        'max_batch_size: 8 output { name: "last_hidden_state" data_type: TYPE_FP32 dims: [-1, 32] }'
+    )
     with load(folder, config) as harness:
-        requests = [harness.request(texts(text), ["last_hidden_state"]) for text in ("abc", "longer text")]
+        requests = [
+            harness.request(texts(text), ["last_hidden_state"]) for text in ("abc", "longer text")
+        ]
         for responses, text in zip(harness.execute(*requests), ("abc", "longer text"), strict=True):
             np.testing.assert_allclose(
                 vectors(responses)[0], plain.encoder_states([START, *token_ids_of(text)]), atol=1e-4
@@ -92,7 +108,9 @@ def test_a_model_without_batches_has_no_rows(encoder, load):
     harness.model.default_max_batch_size = 0
     with harness:
         [responses] = harness.execute(harness.request({"text_input": np.array([b"abc"], object)}))
-        [by_tokens] = harness.execute(harness.request({"input_ids": np.array([START, *token_ids_of("abc")])}))
+        [by_tokens] = harness.execute(
+            harness.request({"input_ids": np.array([START, *token_ids_of("abc")])})
+        )
     assert vectors(responses).shape == (32,)
     np.testing.assert_allclose(vectors(by_tokens), vectors(responses), atol=1e-6)
 
@@ -112,7 +130,10 @@ def test_an_encoder_needs_no_pooler(tmp_path, load):
         (texts("x" * 60), "the text has 61 tokens, the model reads at most 48"),
         ({"text_input": np.array([[b"\xff"]], object)}, "input 'text_input' is not valid UTF-8"),
         ({"input_ids": np.zeros((1, 0), np.int64)}, "the text has no tokens"),
-        ({"input_ids": np.array([[-1]])}, "'input_ids' must be tokens of the model, which are 0 to 260"),
+        (
+            {"input_ids": np.array([[-1]])},
+            "'input_ids' must be tokens of the model, which are 0 to 260",
+        ),
         (
             {"input_ids": np.array([[5, 6]]), "attention_mask": np.array([[1]])},
             "the shape of 'attention_mask' differs from that of 'input_ids'",

@@ -22,7 +22,10 @@ def embedding(encoder):
 
 
 def described(items):
-    return {item.name: (DATATYPE_OF_NUMBER[item.data_type].config_name, list(item.dims)) for item in items}
+    return {
+        item.name: (DATATYPE_OF_NUMBER[item.data_type].config_name, list(item.dims))
+        for item in items
+    }
 
 
 def test_the_complete_configuration_of_a_generating_model(writing):
@@ -51,7 +54,9 @@ def test_the_complete_configuration_of_a_generating_model(writing):
 def test_without_a_tokenizer_a_model_takes_token_ids_only(tmp_path, decoder, translator):
     for name, (folder, _) in (("one", decoder), ("two", translator)):
         shutil.copytree(folder, tmp_path / name, ignore=shutil.ignore_patterns("tokenizer.json"))
-        found = complete_config(model_config('name: "m"'), fields_of(read_folder(tmp_path / name)), 4)
+        found = complete_config(
+            model_config('name: "m"'), fields_of(read_folder(tmp_path / name)), 4
+        )
         names = {item.name for item in (*found.input, *found.output)}
         assert {"input_ids", "output_ids"} < names
         assert not {"text_input", "text_output", "prefix"} & names
@@ -112,4 +117,6 @@ def test_a_configuration_that_contradicts_the_model_is_rejected(writing, text, w
 
 def test_a_decoupled_encoder_is_rejected(embedding):
     with pytest.raises(InvalidArgument, match="cannot be decoupled"):
-        check_config(model_config('name: "m" model_transaction_policy { decoupled: true }'), embedding)
+        check_config(
+            model_config('name: "m" model_transaction_policy { decoupled: true }'), embedding
+        )

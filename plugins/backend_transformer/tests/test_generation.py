@@ -24,13 +24,17 @@ def begin(decoder):
     def make(interval=1, count=1, client=None, **sampling):
         recorder = RecordingSink()
         request = (
-            InferRequest("m", {}, client, 1) if client else InferRequest("m", {}, recorder.sink, 1, owner=recorder)
+            InferRequest("m", {}, client, 1)
+            if client
+            else InferRequest("m", {}, recorder.sink, 1, owner=recorder)
         )
         generation = Generation(
             request, Model, ["text_output", "finish_reason"], interval,
             TextFormat("", tokenizer, TOKENS),
         )  # fmt: skip
-        generation.texts += [text(listener=generation, tokenizer=tokenizer, **sampling) for _ in range(count)]
+        generation.texts += [
+            text(listener=generation, tokenizer=tokenizer, **sampling) for _ in range(count)
+        ]
         return generation, request, recorder
 
     return make
@@ -45,7 +49,10 @@ def feed(generation, *token_ids, place=0):
 def sent(recorder, request):
     responses = recorder.responses(request)
     assert all(response.error is None for response in responses)
-    return [([each.decode() for each in response.outputs[0].strings()], response.final) for response in responses]
+    return [
+        ([each.decode() for each in response.outputs[0].strings()], response.final)
+        for response in responses
+    ]
 
 
 def test_a_stream_has_a_response_per_token_and_ends_with_the_final_flag(begin):
@@ -71,7 +78,12 @@ def test_a_response_has_all_texts_of_its_request(begin):
     feed(generation, *token_ids_of("a"), place=0)
     feed(generation, *token_ids_of("x"), END, place=1)
     feed(generation, *token_ids_of("b"), END, place=0)
-    assert sent(recorder, request) == [(["a", ""], False), (["", "x"], False), (["b", ""], False), (["", ""], True)]
+    assert sent(recorder, request) == [
+        (["a", ""], False),
+        (["", "x"], False),
+        (["b", ""], False),
+        (["", ""], True),
+    ]
 
 
 def test_a_slow_client_gets_pending_text_in_one_response(begin):
@@ -90,7 +102,10 @@ def test_a_slow_client_gets_pending_text_in_one_response(begin):
 def test_a_beam_search_has_one_response(begin):
     generation, request, recorder = begin(count=2, beam_width=2)
     generation.on_search_results(
-        [Hypothesis(token_ids_of("ab"), -1.0, ended=True), Hypothesis(token_ids_of("c"), -2.0, ended=False)]
+        [
+            Hypothesis(token_ids_of("ab"), -1.0, ended=True),
+            Hypothesis(token_ids_of("c"), -2.0, ended=False),
+        ]
     )
     assert sent(recorder, request) == [(["ab", "c"], True)]
 

@@ -21,7 +21,9 @@ PROMPT = [START, *token_ids_of("hallo")]
 
 def opened(path):
     folder = read_folder(path)
-    model = open_model(folder, read_settings({}, is_encoder_decoder=False), DeviceSet("cpu", (0,)), 1, 1)
+    model = open_model(
+        folder, read_settings({}, is_encoder_decoder=False), DeviceSet("cpu", (0,)), 1, 1
+    )
     return folder, model
 
 
@@ -50,7 +52,11 @@ def generate(generation_model, *texts):
 
     def on_token(place, number, log_prob, scores):
         each = texts[place]
-        return each.add(number, log_prob) if scores is None else each.add_from_scores(number, scores, log_prob)
+        return (
+            each.add(number, log_prob)
+            if scores is None
+            else each.add_from_scores(number, scores, log_prob)
+        )
 
     while open_texts := [each for each in texts if each.finish is None]:
         assert open_texts == list(texts) or len(texts) == 1
@@ -81,7 +87,9 @@ def test_a_text_continues_in_another_call(generation_model, plain):
         generation_model.write(
             [text],
             call_options(text),
-            lambda _p, number, log, _s, pause=pause: text.add(number, log) or len(text.token_ids) >= pause,
+            lambda _p, number, log, _s, pause=pause: (
+                text.add(number, log) or len(text.token_ids) >= pause
+            ),
         )
         assert len(text.token_ids) == pause
     assert text.token_ids == plain.greedy(PROMPT, 20)
@@ -92,7 +100,9 @@ def test_log_probabilities_are_those_of_the_model(generation_model, plain):
     generate(generation_model, text)
     token_ids = list(PROMPT)
     for choice in text.take_delta().choices:
-        assert choice.log_prob == pytest.approx(log_softmax(plain.decoder_scores(token_ids))[choice.token_id], abs=1e-4)
+        assert choice.log_prob == pytest.approx(
+            log_softmax(plain.decoder_scores(token_ids))[choice.token_id], abs=1e-4
+        )
         token_ids.append(choice.token_id)
 
 
@@ -126,7 +136,9 @@ def test_no_n_gram_is_repeated(generation_model, plain):
 
 def test_banned_tokens_are_not_generated(generation_model, plain):
     [first, second, *_] = plain.greedy(PROMPT, 5)
-    one, both = (begun(max_tokens=5, bad_words=("x",), banned=(run,)) for run in ((first,), (first, second)))
+    one, both = (
+        begun(max_tokens=5, bad_words=("x",), banned=(run,)) for run in ((first,), (first, second))
+    )
     generate(generation_model, one)
     generate(generation_model, both)
     assert first not in one.token_ids
@@ -175,7 +187,10 @@ def best_of(scores_of, token_ids, length):
         for earlier, log_prob in found:
             scores = scores_of([*token_ids, *earlier])
             scores[END] = -np.inf
-            grown += [([*earlier, number], log_prob + log) for number, log in enumerate(log_softmax(scores))]
+            grown += [
+                ([*earlier, number], log_prob + log)
+                for number, log in enumerate(log_softmax(scores))
+            ]
         found = sorted(grown, key=lambda each: -each[1])[:4000]
     return found
 
@@ -185,13 +200,22 @@ def test_a_beam_search_finds_better_texts(generation_model, plain):
     [hypotheses] = generation_model.search([text])
     expected = best_of(plain.decoder_scores, PROMPT, 2)[:3]
     assert [each.token_ids for each in hypotheses] == [token_ids for token_ids, _ in expected]
-    assert [each.log_prob for each in hypotheses] == pytest.approx([log for _, log in expected], abs=1e-3)
+    assert [each.log_prob for each in hypotheses] == pytest.approx(
+        [log for _, log in expected], abs=1e-3
+    )
 
 
 def test_the_log_probability_does_not_depend_on_the_length_penalty(generation_model):
-    [[one, _]] = generation_model.search([begun(max_tokens=3, min_tokens=3, beam_width=4, n=2, length_penalty=0.0)])
-    [[other, _]] = generation_model.search([begun(max_tokens=3, min_tokens=3, beam_width=4, n=2, length_penalty=1.0)])
-    assert (one.token_ids, one.log_prob) == (other.token_ids, pytest.approx(other.log_prob, abs=1e-4))
+    [[one, _]] = generation_model.search(
+        [begun(max_tokens=3, min_tokens=3, beam_width=4, n=2, length_penalty=0.0)]
+    )
+    [[other, _]] = generation_model.search(
+        [begun(max_tokens=3, min_tokens=3, beam_width=4, n=2, length_penalty=1.0)]
+    )
+    assert (one.token_ids, one.log_prob) == (
+        other.token_ids,
+        pytest.approx(other.log_prob, abs=1e-4),
+    )
 
 
 def test_an_encoder_decoder_model_continues_a_prefix(translating, translator):
@@ -207,7 +231,9 @@ def test_an_encoder_decoder_model_continues_a_prefix(translating, translator):
 def test_encoder_decoder_texts_with_and_without_a_prefix_in_one_call(translating, translator):
     plain, source = translator[1], token_ids_of("abc")
     scores_of = lambda token_ids: plain.translator_scores(source, [START, *token_ids])  # noqa: E731
-    texts = [begun(token_ids_of(prefix), source, max_tokens=5, logprobs=1) for prefix in ("", "xy", "x")]
+    texts = [
+        begun(token_ids_of(prefix), source, max_tokens=5, logprobs=1) for prefix in ("", "xy", "x")
+    ]
     generate(translating, *texts)
     for each, prefix in zip(texts, ("", "xy", "x"), strict=True):
         assert each.token_ids == greedy(scores_of, token_ids_of(prefix), 5)
@@ -220,15 +246,23 @@ def test_a_text_of_an_encoder_decoder_model_continues_in_another_call(translatin
         translating.write(
             [text],
             call_options(text),
-            lambda _p, number, log, _s, pause=pause: text.add(number, log) or len(text.token_ids) >= pause,
+            lambda _p, number, log, _s, pause=pause: (
+                text.add(number, log) or len(text.token_ids) >= pause
+            ),
         )
-    assert text.token_ids == greedy(lambda token_ids: plain.translator_scores(source, [START, *token_ids]), [], 9)
+    assert text.token_ids == greedy(
+        lambda token_ids: plain.translator_scores(source, [START, *token_ids]), [], 9
+    )
 
 
 def test_a_beam_search_of_an_encoder_decoder_model_finds_better_texts(translating, translator):
     plain, source, prefix = translator[1], token_ids_of("abc"), token_ids_of("x")
     text = begun(prefix, source, max_tokens=2, min_tokens=2, beam_width=60, n=2)
     [hypotheses] = translating.search([text])
-    expected = best_of(lambda token_ids: plain.translator_scores(source, [START, *token_ids]), prefix, 2)[:2]
+    expected = best_of(
+        lambda token_ids: plain.translator_scores(source, [START, *token_ids]), prefix, 2
+    )[:2]
     assert [each.token_ids for each in hypotheses] == [token_ids for token_ids, _ in expected]
-    assert [each.log_prob for each in hypotheses] == pytest.approx([log for _, log in expected], abs=1e-3)
+    assert [each.log_prob for each in hypotheses] == pytest.approx(
+        [log for _, log in expected], abs=1e-3
+    )

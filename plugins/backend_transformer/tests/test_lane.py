@@ -22,7 +22,12 @@ def lanes(monkeypatch):
 
     def start(generation_model, most=8, count=1):
         queue = TextQueue(most)
-        started.append((queue, [Lane(f"lane {number}", queue, generation_model, LOG) for number in range(count)]))
+        started.append(
+            (
+                queue,
+                [Lane(f"lane {number}", queue, generation_model, LOG) for number in range(count)],
+            )
+        )
         return queue
 
     yield start
@@ -97,7 +102,9 @@ def test_a_text_that_does_not_fit_waits_and_is_not_overtaken(lanes):
     def during(step, texts):
         order.append(texts[0].sampling.temperature)
         if len(listener.texts) == 1 and step == 3:
-            queue.submit([listener.text(temperature=0.5, max_tokens=2), listener.text(max_tokens=2)])
+            queue.submit(
+                [listener.text(temperature=0.5, max_tokens=2), listener.text(max_tokens=2)]
+            )
 
     generation_model = FakeModel(during)
     queue = lanes(generation_model)
@@ -131,7 +138,9 @@ def test_another_lane_takes_texts_beyond_the_maximum(lanes):
         if step == 0:
             both.wait(20)
 
-    lanes(FakeModel(during), most=1, count=2).submit([listener.text(max_tokens=2), listener.text(max_tokens=2)])
+    lanes(FakeModel(during), most=1, count=2).submit(
+        [listener.text(max_tokens=2), listener.text(max_tokens=2)]
+    )
     listener.wait()
     assert not both.broken
 
@@ -176,7 +185,9 @@ def test_a_failed_call_only_fails_its_texts(lanes):
     bad.wait()
     queue.submit([good.text(max_tokens=2)])
     good.wait()
-    assert [error.message for error in bad.errors] == ["CTranslate2 failed: No position encodings are defined"]
+    assert [error.message for error in bad.errors] == [
+        "CTranslate2 failed: No position encodings are defined"
+    ]
     assert good.errors == []
 
 

@@ -18,7 +18,9 @@ def test_kind_and_shapes_are_read(decoder):
     assert found.dimension("decoder/position_encodings/encodings", 0) == 96
     assert found.dimension("nothing", 0) is None
     arrays = {name: value for name, value in plain.weights.items() if value.ndim}
-    assert {name: found.weights[name].shape for name in arrays} == {name: value.shape for name, value in arrays.items()}
+    assert {name: found.weights[name].shape for name in arrays} == {
+        name: value.shape for name, value in arrays.items()
+    }
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.9999])
@@ -33,9 +35,13 @@ def test_a_truncated_file_is_rejected(decoder, tmp_path, share):
     )
 
 
-@pytest.mark.parametrize("data", [b"PK\x03\x04 a zip file, not a model", struct.pack("<I", 99) + b"later"])
+@pytest.mark.parametrize(
+    "data", [b"PK\x03\x04 a zip file, not a model", struct.pack("<I", 99) + b"later"]
+)
 def test_a_file_of_another_format_is_rejected(tmp_path, data):
     path = tmp_path / "model.bin"
     path.write_bytes(data)
-    with pytest.raises(InvalidArgument, match="is not a CTranslate2 model, or has an unknown version"):
+    with pytest.raises(
+        InvalidArgument, match="is not a CTranslate2 model, or has an unknown version"
+    ):
         read_model_file(path)

@@ -41,12 +41,21 @@ def test_a_missing_model_is_named(tmp_path):
 
 
 def test_metadata_of_a_folder(decoder, encoder, translator):
-    found = {folder.kind: folder for folder in (read_folder(path) for path, _ in (decoder, encoder, translator))}
+    found = {
+        folder.kind: folder
+        for folder in (read_folder(path) for path, _ in (decoder, encoder, translator))
+    }
     assert set(found) == set(FolderKind)
     assert found[FolderKind.DECODER].positions == 96
     assert (found[FolderKind.ENCODER].positions, found[FolderKind.ENCODER].width) == (48, 32)
-    assert (found[FolderKind.ENCODER].has_pooler, found[FolderKind.ENCODER].segments) == (True, True)
-    assert (found[FolderKind.ENCODER_DECODER].positions, found[FolderKind.ENCODER_DECODER].source_positions) == (64, 64)
+    assert (found[FolderKind.ENCODER].has_pooler, found[FolderKind.ENCODER].segments) == (
+        True,
+        True,
+    )
+    assert (
+        found[FolderKind.ENCODER_DECODER].positions,
+        found[FolderKind.ENCODER_DECODER].source_positions,
+    ) == (64, 64)
     assert found[FolderKind.ENCODER_DECODER].source is found[FolderKind.ENCODER_DECODER].target
     assert found[FolderKind.DECODER].token("eos_token") == "</s>"
     assert found[FolderKind.DECODER].token("nothing") is None
@@ -59,7 +68,9 @@ def test_a_model_needs_no_tokenizer(copied):
 
 def test_a_translator_may_have_two_vocabularies(tmp_path, translator):
     shutil.copytree(translator[0], tmp_path / "model")
-    (tmp_path / "model" / "shared_vocabulary.json").rename(tmp_path / "model" / "source_vocabulary.json")
+    (tmp_path / "model" / "shared_vocabulary.json").rename(
+        tmp_path / "model" / "source_vocabulary.json"
+    )
     (tmp_path / "model" / "target_vocabulary.json").write_text(json.dumps(TOKENS))
     found = read_folder(tmp_path / "model")
     assert found.source is not found.target
@@ -74,7 +85,8 @@ def test_a_missing_vocabulary_is_reported(copied):
 def test_a_vocabulary_of_another_size_is_rejected(copied):
     (copied / "vocabulary.json").write_text(json.dumps(TOKENS[:-1]))
     with pytest.raises(
-        InvalidArgument, match="has 260 tokens, but the decoder model has 261: they belong to different models"
+        InvalidArgument,
+        match="has 260 tokens, but the decoder model has 261: they belong to different models",
     ):
         read_folder(copied)
 
@@ -87,6 +99,11 @@ def test_a_broken_config_is_rejected(copied):
 
 def test_a_model_of_another_kind_is_rejected(copied):
     data = (copied / "model.bin").read_bytes()
-    (copied / "model.bin").write_bytes(data.replace(b"TransformerDecoderSpec", b"TransformerWhisperSpec"))
-    with pytest.raises(Unsupported, match="is a TransformerWhisperSpec: the backend supports decoders, encoders and"):
+    (copied / "model.bin").write_bytes(
+        data.replace(b"TransformerDecoderSpec", b"TransformerWhisperSpec")
+    )
+    with pytest.raises(
+        Unsupported,
+        match="is a TransformerWhisperSpec: the backend supports decoders, encoders and",
+    ):
         read_folder(copied)

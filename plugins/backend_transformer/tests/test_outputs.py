@@ -21,7 +21,9 @@ def content(decoder):
         TextDelta("a", [Choice(5, -0.5, ((9, -0.25), (5, -0.5)))], None),
         TextDelta("bc", [Choice(6, -1.0), Choice(7, -1.5)], "stop"),
     ]
-    return ResponseContent(texts, news, TextFormat("Q: ", read_folder(decoder[0]).tokenizer, TOKENS))
+    return ResponseContent(
+        texts, news, TextFormat("Q: ", read_folder(decoder[0]).tokenizer, TOKENS)
+    )
 
 
 def test_every_output_has_its_type_and_an_element_per_text(content):
@@ -54,7 +56,9 @@ def test_log_probabilities_have_vllms_format(content):
 
 def test_token_ids_of_one_text_are_not_padded():
     content = ResponseContent(
-        [text()], [TextDelta("", [Choice(8, None), Choice(9, None)], None)], TextFormat("", None, TOKENS)
+        [text()],
+        [TextDelta("", [Choice(8, None), Choice(9, None)], None)],
+        TextFormat("", None, TOKENS),
     )
     [tensor] = tensors_of(["output_ids"], content)
     assert tensor.numpy().tolist() == [8, 9]

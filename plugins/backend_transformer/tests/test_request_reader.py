@@ -15,18 +15,29 @@ from tritonpy_testing import RecordingSink
 from .conftest import inputs
 from .tiny_models import START, TOKENS, token_ids_of, write_translator
 
-OUTPUTS = ["text_output", "finish_reason", "cumulative_logprob", "logprobs", "num_input_tokens", "num_output_tokens"]
+OUTPUTS = [
+    "text_output",
+    "finish_reason",
+    "cumulative_logprob",
+    "logprobs",
+    "num_input_tokens",
+    "num_output_tokens",
+]
 
 
 def reader(path, decoupled=True, **parameters):
     folder = read_folder(path)
-    return RequestReader(folder, read_settings(parameters, is_encoder_decoder=False), OUTPUTS, decoupled)
+    return RequestReader(
+        folder, read_settings(parameters, is_encoder_decoder=False), OUTPUTS, decoupled
+    )
 
 
 def read_request(path, arrays, parameters=None, outputs=None, **configured):
     tensors = {name: Tensor.from_numpy(name, array) for name, array in arrays.items()}
     wanted = None if outputs is None else {name: OutputSpec(name) for name in outputs}
-    request = InferRequest("m", tensors, RecordingSink().sink, outputs=wanted, parameters=parameters or {})
+    request = InferRequest(
+        "m", tensors, RecordingSink().sink, outputs=wanted, parameters=parameters or {}
+    )
     return reader(path, **configured).read(request)
 
 
@@ -57,27 +68,38 @@ def test_an_empty_prompt_becomes_the_start_token(decoder):
 
 
 def test_tensors_override_json_which_overrides_parameters_which_override_the_configuration(decoder):
-    configured = {"sampling_parameters": '{"max_tokens": 1, "top_k": 1, "temperature": 0.1, "seed": 1}'}
+    configured = {
+        "sampling_parameters": '{"max_tokens": 1, "top_k": 1, "temperature": 0.1, "seed": 1}'
+    }
     arrays = inputs("a", max_tokens=4, sampling_parameters='{"max_tokens": 3, "seed": 3}')
-    found = read_request(decoder[0], arrays, {"max_tokens": 2, "seed": 2, "top_k": 2, "user": "me"}, **configured)
+    found = read_request(
+        decoder[0], arrays, {"max_tokens": 2, "seed": 2, "top_k": 2, "user": "me"}, **configured
+    )
     assert (found.sampling.max_tokens, found.sampling.seed, found.sampling.top_k) == (4, 3, 2)
     assert found.sampling.temperature == pytest.approx(0.1)
 
 
 def test_lists_are_read_from_tensors(decoder):
     found = read_request(decoder[0], inputs("a", stop_words=("x", "yz"), bad_words="b", seed=2**63))
-    assert (found.sampling.stop, found.sampling.bad_words, found.sampling.seed) == (("x", "yz"), ("b",), 2**63)
+    assert (found.sampling.stop, found.sampling.bad_words, found.sampling.seed) == (
+        ("x", "yz"),
+        ("b",),
+        2**63,
+    )
 
 
 def test_an_empty_tensor_is_ignored(decoder):
     found = read_request(
-        decoder[0], {**inputs("a"), "stop_words": np.array([], object), "max_tokens": np.array([], np.int32)}
+        decoder[0],
+        {**inputs("a"), "stop_words": np.array([], object), "max_tokens": np.array([], np.int32)},
     )
     assert found.sampling == Sampling()
 
 
 def test_flags_select_the_outputs(decoder):
-    found = read_request(decoder[0], inputs("a", return_finish_reason=True), {"return_num_input_tokens": True})
+    found = read_request(
+        decoder[0], inputs("a", return_finish_reason=True), {"return_num_input_tokens": True}
+    )
     assert found.outputs == ["text_output", "finish_reason", "num_input_tokens"]
     assert found.sampling.logprobs == 0
 
@@ -94,9 +116,16 @@ def test_a_stream_does_not_begin_with_the_prompt(decoder):
 
 def test_max_tokens_is_limited_by_the_models_positions(decoder):
     assert read_request(decoder[0], inputs("abc", max_tokens=1000)).sampling.max_tokens == 96 - 4
-    assert read_request(decoder[0], inputs("abc", max_tokens=1000), max_model_len="20").sampling.max_tokens == 16
+    assert (
+        read_request(
+            decoder[0], inputs("abc", max_tokens=1000), max_model_len="20"
+        ).sampling.max_tokens
+        == 16
+    )
     assert read_request(decoder[0], inputs("abc", max_tokens=1000)).sampling.limited_by_context
-    assert not read_request(decoder[0], inputs("abc", max_tokens=96 - 4)).sampling.limited_by_context
+    assert not read_request(
+        decoder[0], inputs("abc", max_tokens=96 - 4)
+    ).sampling.limited_by_context
 
 
 @pytest.mark.parametrize(
@@ -121,16 +150,21 @@ def test_invalid_requests_are_rejected(decoder, arrays, parameters, text):
 
 
 def test_a_stream_needs_a_decoupled_model(decoder):
-    with pytest.raises(InvalidArgument, match="'stream' needs a model whose configuration says decoupled: true"):
+    with pytest.raises(
+        InvalidArgument, match="'stream' needs a model whose configuration says decoupled: true"
+    ):
         read_request(decoder[0], inputs("a", stream=True), decoupled=False)
 
 
 @pytest.mark.parametrize(
-    "arrays", [inputs("a"), inputs(input_ids=[5], stop_words="x"), inputs(input_ids=[5], bad_words="x")]
+    "arrays",
+    [inputs("a"), inputs(input_ids=[5], stop_words="x"), inputs(input_ids=[5], bad_words="x")],
 )
 def test_texts_need_a_tokenizer(tmp_path, decoder, arrays):
     shutil.copytree(decoder[0], tmp_path / "m", ignore=shutil.ignore_patterns("tokenizer.json"))
-    with pytest.raises(InvalidArgument, match=r"needs a tokenizer, but '.*' contains no 'tokenizer.json'"):
+    with pytest.raises(
+        InvalidArgument, match=r"needs a tokenizer, but '.*' contains no 'tokenizer.json'"
+    ):
         read_request(tmp_path / "m", arrays)
 
 
@@ -142,7 +176,10 @@ def test_a_translator_reads_a_source_and_a_prefix(translator):
     by_tokens = read_request(
         translator[0], inputs(input_ids=[START, *token_ids_of("abc")], prefix_ids=token_ids_of("x"))
     )
-    assert (by_tokens.prompt.source, by_tokens.prompt.tokens) == (found.prompt.source, found.prompt.tokens)
+    assert (by_tokens.prompt.source, by_tokens.prompt.tokens) == (
+        found.prompt.source,
+        found.prompt.tokens,
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,4 +198,6 @@ def test_a_translator_without_a_start_token_needs_a_prefix(tmp_path):
     write_translator(tmp_path / "m", start=None)
     with pytest.raises(InvalidArgument, match="the model has no start token"):
         read_request(tmp_path / "m", inputs(input_ids=[5]))
-    assert read_request(tmp_path / "m", inputs(input_ids=[5], prefix_ids=[1])).prompt.tokens == ["<s>"]
+    assert read_request(tmp_path / "m", inputs(input_ids=[5], prefix_ids=[1])).prompt.tokens == [
+        "<s>"
+    ]

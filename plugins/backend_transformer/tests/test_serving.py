@@ -29,7 +29,9 @@ ONE_THREAD = 'parameters { key: "intra_op_thread_count" value { string_value: "1
 
 
 @pytest.fixture
-def server(model_repository: ModelRepository, speaker, decoder, encoder, translator) -> Iterator[RunningServer]:
+def server(
+    model_repository: ModelRepository, speaker, decoder, encoder, translator
+) -> Iterator[RunningServer]:
     models = {
         "speaker": speaker(token_ids_of(TEXT)), "decoder": decoder[0], "encoder": encoder[0], "translator": translator[0],
     }  # fmt: skip
@@ -65,12 +67,20 @@ def events(server: RunningServer, path: str, **body: Any) -> list[dict[str, Any]
 def test_generate_returns_prompt_and_text(server):
     response = respond(server, "speaker/generate", text_input="Hi", max_tokens=30)
     assert response["text_output"] == "Hi" + TEXT
-    without_prompt = respond(server, "speaker/generate", text_input="Hi", max_tokens=30, exclude_input_in_output=True)
+    without_prompt = respond(
+        server, "speaker/generate", text_input="Hi", max_tokens=30, exclude_input_in_output=True
+    )
     assert without_prompt["text_output"] == TEXT
 
 
 def test_generate_stream_has_a_response_per_character(server):
-    responses = events(server, "speaker/generate_stream", text_input="Hi", stream=True, parameters={"max_tokens": 30})
+    responses = events(
+        server,
+        "speaker/generate_stream",
+        text_input="Hi",
+        stream=True,
+        parameters={"max_tokens": 30},
+    )
     assert "".join(response["text_output"] for response in responses) == TEXT
     # Each byte is a token, but characters are sent as a whole. The last response is empty.
     assert len(responses) == len(TEXT) + 1
@@ -79,7 +89,12 @@ def test_generate_stream_has_a_response_per_character(server):
 
 def test_an_interval_makes_longer_responses(server):
     responses = events(
-        server, "speaker/generate_stream", text_input="Hi", stream=True, max_tokens=30, stream_interval=8
+        server,
+        "speaker/generate_stream",
+        text_input="Hi",
+        stream=True,
+        max_tokens=30,
+        stream_interval=8,
     )
     assert "".join(response["text_output"] for response in responses) == TEXT
     assert len(responses) == 3
@@ -92,15 +107,23 @@ def test_sampling_parameters_can_be_parameters_json_and_tensors(server):
         {"sampling_parameters": json.dumps({"max_tokens": 2})},
         {"stop_words": ["llo"], "max_tokens": 30},
     ):
-        response = respond(server, "speaker/generate", text_input="Hi", exclude_input_in_output=True, **body)
+        response = respond(
+            server, "speaker/generate", text_input="Hi", exclude_input_in_output=True, **body
+        )
         assert response["text_output"] in {"h\N{REPLACEMENT CHARACTER}", "há"}, body
 
 
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        ({"text_input": "Hi", "max_tokens": 0}, "'max_tokens' must be a whole number of at least 1, not '0'"),
-        ({"text_input": "Hi", "sampling_parameters": '{"heat": 1}'}, "unknown sampling parameter 'heat'"),
+        (
+            {"text_input": "Hi", "max_tokens": 0},
+            "'max_tokens' must be a whole number of at least 1, not '0'",
+        ),
+        (
+            {"text_input": "Hi", "sampling_parameters": '{"heat": 1}'},
+            "unknown sampling parameter 'heat'",
+        ),
         (
             {"text_input": "x" * 80},
             "the prompt has 81 tokens, the model supports at most 64 prompt and generated tokens",
@@ -121,14 +144,20 @@ def test_a_grpc_stream_ends_with_the_final_flag(server):
         text.set_data_from_numpy(np.array([b"Hi"], object))
         stream = grpc.InferInput("stream", [1], "BOOL")
         stream.set_data_from_numpy(np.array([True]))
-        client.async_stream_infer("speaker", [text, stream], request_id="7", parameters={"max_tokens": 30})
+        client.async_stream_infer(
+            "speaker", [text, stream], request_id="7", parameters={"max_tokens": 30}
+        )
         text_output, final = "", False
         while not final:
             result, error = responses.get(timeout=30)
             assert error is None
             response = result.get_response()
             text_output += result.as_numpy("text_output")[0].decode()
-            final = response.parameters["triton_final_response"].bool_param if response.parameters else False
+            final = (
+                response.parameters["triton_final_response"].bool_param
+                if response.parameters
+                else False
+            )
             assert response.id == "7"
         client.stop_stream()
     assert text_output == TEXT
@@ -159,7 +188,9 @@ def test_a_translator_takes_a_prefix(server, translator):
     assert response == respond(
         server, "translator/generate", input_ids=source, prefix_ids=token_ids_of("x"), max_tokens=4
     )
-    assert response["text_output"] == decoders.ByteLevel().decode([TOKENS[number] for number in token_ids[2:]])
+    assert response["text_output"] == decoders.ByteLevel().decode(
+        [TOKENS[number] for number in token_ids[2:]]
+    )
 
 
 def test_a_disconnected_client_ends_its_text(model_repository, tmp_path):
@@ -193,7 +224,9 @@ def test_a_model_is_warmed_up_before_it_serves(model_repository, decoder):
         model_warmup { name: "one" inputs { key: "input_ids" value { data_type: TYPE_INT32 dims: 3 random_data: true } } }"""
     shutil.copytree(decoder[0], model_repository.add("m", config + ONE_THREAD) / "1" / "model")
     quiet = {"http": {"port": 0}, "grpc": False, "metrics": False}
-    with running_server({"repositories": [{"url": str(model_repository.path)}], "frontends": quiet}) as server:
+    with running_server(
+        {"repositories": [{"url": str(model_repository.path)}], "frontends": quiet}
+    ) as server:
         assert server.engine.is_model_ready("m")
         assert server.engine.statistics("m")[0].inference_count == 0
 
@@ -234,9 +267,14 @@ def test_concurrent_streams_are_correct(model_repository, decoder, name):
     folder, plain = decoder
     shutil.copytree(folder, model_repository.add("m", CONFIGS[name] + ONE_THREAD) / "1" / "model")
     quiet = {"http": {"port": 0}, "grpc": False, "metrics": False}
-    prompts = [[START, *token_ids_of(word)] for word in ("abc", "hallo", "x", "some text", "more", "and more")]
+    prompts = [
+        [START, *token_ids_of(word)]
+        for word in ("abc", "hallo", "x", "some text", "more", "and more")
+    ]
     with (
-        running_server({"repositories": [{"url": str(model_repository.path)}], "frontends": quiet}) as server,
+        running_server(
+            {"repositories": [{"url": str(model_repository.path)}], "frontends": quiet}
+        ) as server,
         ThreadPoolExecutor(len(prompts)) as pool,
     ):
         responses_of = [
@@ -247,6 +285,10 @@ def test_concurrent_streams_are_correct(model_repository, decoder, name):
             for prompt in prompts
         ]  # fmt: skip
         for prompt, responses in zip(prompts, responses_of, strict=True):
-            steps = [step for response in responses.result() for step in json.loads(response["logprobs"])]
+            steps = [
+                step for response in responses.result() for step in json.loads(response["logprobs"])
+            ]
             assert [int(next(iter(step))) for step in steps] == plain.greedy(prompt, 24)
-            assert sum(response["num_output_tokens"] for response in responses.result()) == len(steps)
+            assert sum(response["num_output_tokens"] for response in responses.result()) == len(
+                steps
+            )

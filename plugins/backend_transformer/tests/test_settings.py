@@ -4,7 +4,13 @@ import pytest
 
 from tritonpy import InvalidArgument, Unsupported
 from tritonpy_backend_transformer.sampling import Sampling
-from tritonpy_backend_transformer.settings import Pooling, Settings, check_pooling, check_precision, read_settings
+from tritonpy_backend_transformer.settings import (
+    Pooling,
+    Settings,
+    check_pooling,
+    check_precision,
+    read_settings,
+)
 
 
 def test_defaults():
@@ -22,7 +28,9 @@ def test_every_parameter_is_read():
         },
         is_encoder_decoder=False,
     )  # fmt: skip
-    assert found == Settings("bfloat16", 3, 4, 8, 100, False, True, Pooling.CLS, False, Sampling(temperature=0.5))
+    assert found == Settings(
+        "bfloat16", 3, 4, 8, 100, False, True, Pooling.CLS, False, Sampling(temperature=0.5)
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,7 +54,10 @@ def test_an_unsupported_precision_is_rejected_with_the_supported_ones():
     check_precision("auto", set(), "this CPU")
     with pytest.raises(Unsupported) as caught:
         check_precision("bfloat16", {"float32", "int8", "int8_float32"}, "this CPU")
-    assert caught.value.message == "'precision' bf16 is not possible on this CPU, which supports: fp32, int8, int8_fp32"
+    assert (
+        caught.value.message
+        == "'precision' bf16 is not possible on this CPU, which supports: fp32, int8, int8_fp32"
+    )
 
 
 def test_pooler_pooling_needs_a_pooler():
@@ -66,6 +77,7 @@ def test_tensor_parallelism_is_rejected():
 
 def test_a_memory_limit_is_rejected():
     with pytest.raises(
-        Unsupported, match="'memory_limit_bytes' is not supported: CTranslate2 cannot limit a device's memory"
+        Unsupported,
+        match="'memory_limit_bytes' is not supported: CTranslate2 cannot limit a device's memory",
     ):
         read_settings({"memory_limit_bytes": "1GiB"}, is_encoder_decoder=False)

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_backend_transformer.shared_calls import CallTimes, call_options, can_join, select_compatible, should_join
+from tritonpy_backend_transformer.shared_calls import (
+    CallTimes,
+    call_options,
+    can_join,
+    select_compatible,
+    should_join,
+)
 
 from .fakes import text
 
@@ -41,7 +47,9 @@ def test_a_text_that_needs_scores_runs_alone(sampling):
     assert not can_share(text(**sampling), text(**sampling))
 
 
-@pytest.mark.parametrize("sampling", [{"repetition_penalty": 1.5}, {"no_repeat_ngram_size": 2}, {"beam_width": 2}])
+@pytest.mark.parametrize(
+    "sampling", [{"repetition_penalty": 1.5}, {"no_repeat_ngram_size": 2}, {"beam_width": 2}]
+)
 def test_options_that_depend_on_history_need_equal_lengths(sampling):
     assert not can_share(text(3, **sampling), text(4, **sampling))
     assert not can_join(text(**sampling))
@@ -62,7 +70,12 @@ def test_no_more_texts_than_the_free_places_are_selected():
 
 def test_the_library_gets_no_sampling_options_of_a_seeded_text():
     shared = call_options(text(temperature=1.0, seed=1, repetition_penalty=2.0))
-    assert (shared.is_random, shared.repetition_penalty, shared.top_k, shared.length) == (False, 1.0, 1, 0)
+    assert (shared.is_random, shared.repetition_penalty, shared.top_k, shared.length) == (
+        False,
+        1.0,
+        1,
+        0,
+    )
 
 
 def test_call_times_are_smoothed():
@@ -105,7 +118,13 @@ def test_no_text_joins_before_call_times_are_measured():
     assert not should_join([text()], 9, CallTimes(), since=1)
 
 
-@given(st.lists(st.integers(2, 500), min_size=1, max_size=20), st.integers(2, 500), st.integers(1, 300))
-def test_selected_texts_differ_in_length_by_at_most_half_of_the_remaining_tokens(lengths, first, most):
-    found = select_compatible(text(first, max_tokens=most), [text(length, max_tokens=most) for length in lengths], 99)
+@given(
+    st.lists(st.integers(2, 500), min_size=1, max_size=20), st.integers(2, 500), st.integers(1, 300)
+)
+def test_selected_texts_differ_in_length_by_at_most_half_of_the_remaining_tokens(
+    lengths, first, most
+):
+    found = select_compatible(
+        text(first, max_tokens=most), [text(length, max_tokens=most) for length in lengths], 99
+    )
     assert all(abs(each.length - first) <= most // 2 for each in found)

@@ -7,7 +7,12 @@ import pytest
 from tritonpy import InstanceContext, InvalidArgument, MemoryUsage
 from tritonpy_backend_transformer import shared_models
 from tritonpy_backend_transformer.devices import DeviceSet
-from tritonpy_backend_transformer.shared_models import SharedModels, devices, instances_on, threads_for
+from tritonpy_backend_transformer.shared_models import (
+    SharedModels,
+    devices,
+    instances_on,
+    threads_for,
+)
 from tritonpy_testing import model_config
 
 
@@ -15,7 +20,9 @@ from tritonpy_testing import model_config
 def made(decoder):
     def make(text="", **parameters):
         config = model_config(f'name: "m" {text}')
-        return SharedModels(SimpleNamespace(name="m", path=decoder[0], config=config, parameters=parameters)), config
+        return SharedModels(
+            SimpleNamespace(name="m", path=decoder[0], config=config, parameters=parameters)
+        ), config
 
     return make
 
@@ -52,7 +59,8 @@ def test_instances_are_counted_per_gpu():
         'name: "m" instance_group [{ kind: KIND_GPU gpus: [0, 1] count: 2 }, { kind: KIND_GPU gpus: 1 count: 1 }, { kind: KIND_CPU count: 5 }]'
     )
     counts = [
-        instances_on(config, each) for each in (instance("GPU", 0), instance("GPU", 1), instance(), instance("MODEL"))
+        instances_on(config, each)
+        for each in (instance("GPU", 0), instance("GPU", 1), instance(), instance("MODEL"))
     ]
     assert counts == [2, 3, 5, 1]
 
@@ -66,9 +74,13 @@ def test_cores_are_divided_among_the_instances(monkeypatch):
 def test_an_instance_uses_the_devices_of_its_group(monkeypatch, made):
     opened = []
     monkeypatch.setattr(
-        shared_models, "open_model", lambda _folder, _settings, place, *counts: opened.append((place, counts))
+        shared_models,
+        "open_model",
+        lambda _folder, _settings, place, *counts: opened.append((place, counts)),
     )
-    monkeypatch.setattr(shared_models, "runtime", lambda: SimpleNamespace(get_cuda_device_count=lambda: 2))
+    monkeypatch.setattr(
+        shared_models, "runtime", lambda: SimpleNamespace(get_cuda_device_count=lambda: 2)
+    )
     shared, config = made(intra_op_thread_count="3", inter_op_thread_count="4")
     for each in (instance("GPU", 1), instance("MODEL"), instance()):
         shared.acquire(each, config)
@@ -83,5 +95,7 @@ def test_devices_can_be_named():
     assert devices("2,0", 4) == DeviceSet("cuda", (2, 0))
     assert devices("", 0) == DeviceSet("cpu", (0,))
     for given in ("one", "0,0", "-1", ","):
-        with pytest.raises(InvalidArgument, match="'GPU_DEVICE_IDS' must be different GPU numbers such as 0,1"):
+        with pytest.raises(
+            InvalidArgument, match="'GPU_DEVICE_IDS' must be different GPU numbers such as 0,1"
+        ):
             devices(given, 4)

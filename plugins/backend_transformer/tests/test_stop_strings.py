@@ -33,7 +33,10 @@ def test_a_stop_string_can_be_kept():
     assert run(["a", "b.", "c"], "b.", keep=True) == (["a", "b.", "", ""], "b.")
 
 
-@given(st.lists(st.text("ab", max_size=4)), st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=3))
+@given(
+    st.lists(st.text("ab", max_size=4)),
+    st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=3),
+)
 def test_the_joined_pieces_are_the_text_before_the_first_match(pieces, strings):
     returned, matched = run(pieces, *strings)
     text = "".join(pieces)

@@ -19,13 +19,17 @@ SCORES = np.log(np.array([0.5, 0.25, 0.15, 0.1], np.float32))
 
 
 def sample_tokens(count=2000, scores=SCORES, earlier=(), banned=(), end_ids=(), **sampling):
-    sampler = TokenSampler(Sampling(**{"temperature": 1.0, "seed": 5, **sampling}), end_ids, 0, banned)
+    sampler = TokenSampler(
+        Sampling(**{"temperature": 1.0, "seed": 5, **sampling}), end_ids, 0, banned
+    )
     return [sampler.draw(scores, earlier) for _ in range(count)]
 
 
 def test_tokens_are_sampled_by_their_probabilities():
     counts = Counter(sample_tokens())
-    np.testing.assert_allclose([counts[number] / 2000 for number in range(4)], np.exp(SCORES), atol=0.04)
+    np.testing.assert_allclose(
+        [counts[number] / 2000 for number in range(4)], np.exp(SCORES), atol=0.04
+    )
 
 
 def test_equal_seeds_sample_equal_tokens():
@@ -70,7 +74,9 @@ def test_a_penalty_makes_earlier_tokens_less_probable():
     scores = np.array([2.0, 2.0, -1.0], np.float32)
     counts = Counter(sample_tokens(scores=scores, earlier=(0, 2), repetition_penalty=2.0))
     expected = np.exp([1.0, 2.0, -2.0])
-    np.testing.assert_allclose([counts[number] / 2000 for number in range(3)], expected / expected.sum(), atol=0.04)
+    np.testing.assert_allclose(
+        [counts[number] / 2000 for number in range(3)], expected / expected.sum(), atol=0.04
+    )
 
 
 @pytest.mark.parametrize(

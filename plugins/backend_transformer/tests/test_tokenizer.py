@@ -44,7 +44,10 @@ def test_incomplete_characters_are_flushed_at_the_end(tokenizer):
 
 
 def test_special_tokens_are_skipped_by_default(tokenizer):
-    assert [Detokenizer(tokenizer).add(END), Detokenizer(tokenizer, skip_special=False).add(END)] == [
+    assert [
+        Detokenizer(tokenizer).add(END),
+        Detokenizer(tokenizer, skip_special=False).add(END),
+    ] == [
         "",
         "</s>",
     ]
@@ -58,11 +61,14 @@ def test_the_joined_pieces_are_the_whole_text(tokenizer, token_ids):
 
 
 @pytest.mark.parametrize(
-    ("context", "expected"), [([], "cat"), (["<s>"], "cat"), (["<s>", "▁the"], " cat"), (["▁a"] * 20, " cat")]
+    ("context", "expected"),
+    [([], "cat"), (["<s>"], "cat"), (["<s>", "▁the"], " cat"), (["▁a"] * 20, " cat")],
 )
 def test_the_first_word_after_a_prompt_has_a_space(tmp_path, context, expected):
     tokens = ["<s>", "▁the", "▁cat", "▁a"]
-    own = tokenizers.Tokenizer(tokenizers.models.WordLevel({token: number for number, token in enumerate(tokens)}))
+    own = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({token: number for number, token in enumerate(tokens)})
+    )
     own.add_special_tokens(["<s>"])
     # As in Llama: removes the space before the first word.
     own.decoder = tokenizers.decoders.Metaspace()

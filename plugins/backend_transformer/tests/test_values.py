@@ -36,13 +36,21 @@ def test_values_are_parsed(read, value, found):
     ("read", "value", "text"),
     [
         (whole_number(1), 0, "'name' must be a whole number of at least 1, not '0'"),
-        (whole_number(1, 4), 5, "'name' must be a whole number of at least 1 and at most 4, not '5'"),
+        (
+            whole_number(1, 4),
+            5,
+            "'name' must be a whole number of at least 1 and at most 4, not '5'",
+        ),
         (whole_number(1), 1.5, "'name' must be a whole number of at least 1, not '1.5'"),
         (whole_number(1), "many", "'name' must be a whole number of at least 1, not 'many'"),
         (whole_number(1), float("inf"), "'name' must be a whole number of at least 1, not 'inf'"),
         (real_number(0), -1, "'name' must be a number of at least 0, not '-1'"),
         (real_number(0), "nan", "'name' must be a number of at least 0, not 'nan'"),
-        (real_number(0, 1, exclusive_minimum=True), 0, "'name' must be a number of more than 0 and at most 1, not '0'"),
+        (
+            real_number(0, 1, exclusive_minimum=True),
+            0,
+            "'name' must be a number of more than 0 and at most 1, not '0'",
+        ),
         (boolean, "maybe", "'name' must be true or false, not 'maybe'"),
         (strings, 3, "'name' must be a string or a list of strings, not '3'"),
         (choice({"a": 1, "b": 2}), "c", "'name' must be one of a, b, not 'c'"),

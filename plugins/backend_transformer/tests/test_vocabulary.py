@@ -31,7 +31,12 @@ def test_a_missing_vocabulary_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("[", "is not valid JSON"), ("{}", "is not a list of tokens"), ("[1]", "is not a list of tokens")]
+    ("text", "why"),
+    [
+        ("[", "is not valid JSON"),
+        ("{}", "is not a list of tokens"),
+        ("[1]", "is not a list of tokens"),
+    ],
 )
 def test_an_invalid_vocabulary_is_rejected(tmp_path, text, why):
     (tmp_path / "vocabulary.json").write_text(text)

@@ -21,12 +21,18 @@ HEADS = 4
 def write_tokenizer(folder: Path, starts: bool = True, tokens: Sequence[str] = TOKENS) -> Tokenizer:
     """Write a tokenizer of bytes, which puts <s> before a text if `starts`."""
     merges = [("h", "e"), ("Ġ", "w")] if "he" in tokens else []
-    tokenizer = Tokenizer(models.BPE({token: number for number, token in enumerate(tokens)}, merges, unk_token="<unk>"))
+    tokenizer = Tokenizer(
+        models.BPE(
+            {token: number for number, token in enumerate(tokens)}, merges, unk_token="<unk>"
+        )
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(SPECIAL)
     if starts:
-        tokenizer.post_processor = processors.TemplateProcessing("<s> $A", "<s> $A <s> $B:1", [("<s>", START)])
+        tokenizer.post_processor = processors.TemplateProcessing(
+            "<s> $A", "<s> $A <s> $B:1", [("<s>", START)]
+        )
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
     return tokenizer
@@ -68,7 +74,12 @@ def _save(spec: Any, folder: Path, quantization: str | None) -> None:
 
 
 def write_decoder(
-    folder: Path, seed: int = 0, width: int = 32, positions: int = 96, layers: int = 2, quantization: str | None = None
+    folder: Path,
+    seed: int = 0,
+    width: int = 32,
+    positions: int = 96,
+    layers: int = 2,
+    quantization: str | None = None,
 ) -> dict[str, Any]:
     """Write a decoder like GPT-2 with random weights and return them."""
     weights = Weights(seed, width)
@@ -90,7 +101,9 @@ def write_decoder(
     return kept
 
 
-def write_speaker(folder: Path, tokens: Sequence[int], prompt_length: int = 3, positions: int = 64) -> None:
+def write_speaker(
+    folder: Path, tokens: Sequence[int], prompt_length: int = 3, positions: int = 64
+) -> None:
     """Write a decoder that generates `tokens` and ends, after any prompt of `prompt_length` tokens.
 
     Its next token only depends on the position.
@@ -171,7 +184,9 @@ class Plain:
 
     def __init__(self, weights: dict[str, Any]) -> None:
         self.weights = {
-            name: np.asarray(value, np.float64) for name, value in weights.items() if not isinstance(value, (str, bool))
+            name: np.asarray(value, np.float64)
+            for name, value in weights.items()
+            if not isinstance(value, (str, bool))
         }
 
     def linear(self, name: str, x: Array) -> Array:
@@ -182,7 +197,9 @@ class Plain:
         scaled = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5)
         return scaled * self.weights[f"{name}/gamma"] + self.weights[f"{name}/beta"]
 
-    def attention(self, name: str, x: Array, memory: Array | None = None, causal: bool = False) -> Array:
+    def attention(
+        self, name: str, x: Array, memory: Array | None = None, causal: bool = False
+    ) -> Array:
         if memory is None:
             queries, keys, values = np.split(self.linear(f"{name}/linear_0", x), 3, axis=-1)
         else:
@@ -195,16 +212,25 @@ class Plain:
         heads = np.concatenate(list(softmax(scores) @ v), axis=-1)
         return self.linear(f"{name}/linear_{1 if memory is None else 2}", heads)
 
-    def pre_norm_layers(self, scope: str, x: Array, act: Any, causal: bool, memory: Array | None = None) -> Array:
+    def pre_norm_layers(
+        self, scope: str, x: Array, act: Any, causal: bool, memory: Array | None = None
+    ) -> Array:
         number = 0
         while f"{scope}/layer_{number}/ffn/linear_0/weight" in self.weights:
             name = f"{scope}/layer_{number}"
             x = x + self.attention(
-                f"{name}/self_attention", self.norm(f"{name}/self_attention/layer_norm", x), None, causal
+                f"{name}/self_attention",
+                self.norm(f"{name}/self_attention/layer_norm", x),
+                None,
+                causal,
             )
             if memory is not None:
-                x = x + self.attention(f"{name}/attention", self.norm(f"{name}/attention/layer_norm", x), memory)
-            hidden = act(self.linear(f"{name}/ffn/linear_0", self.norm(f"{name}/ffn/layer_norm", x)))
+                x = x + self.attention(
+                    f"{name}/attention", self.norm(f"{name}/attention/layer_norm", x), memory
+                )
+            hidden = act(
+                self.linear(f"{name}/ffn/linear_0", self.norm(f"{name}/ffn/layer_norm", x))
+            )
             x = x + self.linear(f"{name}/ffn/linear_1", hidden)
             number += 1
         return self.norm(f"{scope}/layer_norm", x)
@@ -213,27 +239,37 @@ class Plain:
         """Return the scores of the token after `token_ids`."""
         x = self.weights["decoder/embeddings/weight"][list(token_ids)]
         x = x + self.weights["decoder/position_encodings/encodings"][: len(token_ids)]
-        return self.linear("decoder/projection", self.pre_norm_layers("decoder", x, gelu_tanh, causal=True)[-1])
+        return self.linear(
+            "decoder/projection", self.pre_norm_layers("decoder", x, gelu_tanh, causal=True)[-1]
+        )
 
     def translator_scores(self, source: Sequence[int], token_ids: Sequence[int]) -> Array:
         x = self.weights["encoder/embeddings_0/weight"][list(source)]
         memory = self.pre_norm_layers(
-            "encoder", x + self.weights["encoder/position_encodings/encodings"][: len(source)], relu, causal=False
+            "encoder",
+            x + self.weights["encoder/position_encodings/encodings"][: len(source)],
+            relu,
+            causal=False,
         )
         y = self.weights["decoder/embeddings/weight"][list(token_ids)]
         y = y + self.weights["decoder/position_encodings/encodings"][: len(token_ids)]
         return self.linear(
-            "decoder/projection", self.pre_norm_layers("decoder", y, relu, causal=True, memory=memory)[-1]
+            "decoder/projection",
+            self.pre_norm_layers("decoder", y, relu, causal=True, memory=memory)[-1],
         )
 
-    def encoder_states(self, token_ids: Sequence[int], segments: Sequence[int] | None = None) -> Array:
+    def encoder_states(
+        self, token_ids: Sequence[int], segments: Sequence[int] | None = None
+    ) -> Array:
         x = self.weights["encoder/embeddings_0/weight"][list(token_ids)]
         x = x + self.weights["encoder/embeddings_1/weight"][list(segments or [0] * len(token_ids))]
         x = x + self.weights["encoder/position_encodings/encodings"][: len(token_ids)]
         x = self.norm("encoder/layernorm_embedding", x)
         for number in range(2):
             name = f"encoder/layer_{number}"
-            x = self.norm(f"{name}/self_attention/layer_norm", x + self.attention(f"{name}/self_attention", x))
+            x = self.norm(
+                f"{name}/self_attention/layer_norm", x + self.attention(f"{name}/self_attention", x)
+            )
             hidden = gelu(self.linear(f"{name}/ffn/linear_0", x))
             x = self.norm(f"{name}/ffn/layer_norm", x + self.linear(f"{name}/ffn/linear_1", hidden))
         return x

@@ -47,7 +47,9 @@ class TransformerBackend(Backend):
         check_config(model.config, models.fields)
         library = models.acquire(instance, model.config)
         if models.folder.kind is FolderKind.ENCODER:
-            self._executor: Embedder | TextGenerator | None = Embedder(models.folder, models.settings, library, model)
+            self._executor: Embedder | TextGenerator | None = Embedder(
+                models.folder, models.settings, library, model
+            )
         else:
             self._executor = TextGenerator(models.folder, models.settings, library, model, instance)
 

@@ -9,7 +9,12 @@ from typing import Protocol
 from tritonpy import TritonError
 from tritonpy_backend_transformer.sampling import Sampling
 from tritonpy_backend_transformer.stop_strings import StopStrings
-from tritonpy_backend_transformer.token_sampler import Scores, TokenSampler, log_probabilities, most_probable
+from tritonpy_backend_transformer.token_sampler import (
+    Scores,
+    TokenSampler,
+    log_probabilities,
+    most_probable,
+)
 from tritonpy_backend_transformer.tokenizer import Detokenizer, Tokenizer
 
 
@@ -119,7 +124,9 @@ class Continuation:
         # With one callback per step, CTranslate2 chooses the most probable token: sampling happens
         # here.
         self._sampler = (
-            TokenSampler(sampling, self.end_ids, index, banned) if sampling.is_random and self._needs_scores() else None
+            TokenSampler(sampling, self.end_ids, index, banned)
+            if sampling.is_random and self._needs_scores()
+            else None
         )
 
     @property

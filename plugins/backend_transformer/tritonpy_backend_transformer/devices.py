@@ -22,7 +22,9 @@ class DeviceSet:
     indexes: tuple[int, ...]
 
 
-def open_model(folder: ModelFolder, settings: Settings, device_set: DeviceSet, lane_count: int, threads: int) -> Any:
+def open_model(
+    folder: ModelFolder, settings: Settings, device_set: DeviceSet, lane_count: int, threads: int
+) -> Any:
     """Return the CTranslate2 model.
 
     Raises a `TritonError` with CTranslate2's text if it cannot be opened.
@@ -42,7 +44,11 @@ def open_model(folder: ModelFolder, settings: Settings, device_set: DeviceSet, l
     try:
         return classes[folder.kind](
             str(folder.path), device_set.device,
-            device_index=list(device_set.indexes) if len(device_set.indexes) > 1 else device_set.indexes[0],
+            device_index=(
+                list(device_set.indexes)
+                if len(device_set.indexes) > 1
+                else device_set.indexes[0]
+            ),
             compute_type=settings.compute_type, inter_threads=lane_count, intra_threads=threads,
             max_queued_batches=-1, flash_attention=settings.flash_attention,
         )  # fmt: skip
@@ -56,7 +62,8 @@ def _check_device(ctranslate2: Any, device_set: DeviceSet) -> None:
     count = ctranslate2.get_cuda_device_count()
     if max(device_set.indexes) >= count:
         raise Unavailable(
-            f"CTranslate2 finds {count} NVIDIA GPUs, the model needs GPU {max(device_set.indexes)}: the driver or cuBLAS"
+            f"CTranslate2 finds {count} NVIDIA GPUs, the model needs GPU "
+            f"{max(device_set.indexes)}: the driver or cuBLAS"
             " (pip install nvidia-cublas-cu12) may be missing"
         )
 
@@ -67,7 +74,10 @@ def _device_name(device_set: DeviceSet) -> str:
 
 def _preload_cuda() -> None:
     """Load cuBLAS and cuDNN from Python packages: CTranslate2 only searches the system."""
-    for package, pattern in (("nvidia.cublas", "libcublas*.so.12"), ("nvidia.cudnn", "libcudnn*.so.*")):
+    for package, pattern in (
+        ("nvidia.cublas", "libcublas*.so.12"),
+        ("nvidia.cudnn", "libcudnn*.so.*"),
+    ):
         try:
             spec = importlib.util.find_spec(package)
         except ModuleNotFoundError:

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import Batch, InferRequest, InferResponse, InvalidArgument, ModelContext, Tensor, TritonError
+from tritonpy import (
+    Batch,
+    InferRequest,
+    InferResponse,
+    InvalidArgument,
+    ModelContext,
+    Tensor,
+    TritonError,
+)
 from tritonpy_backend_transformer.model_folder import ModelFolder
 from tritonpy_backend_transformer.runtime import runtime
 from tritonpy_backend_transformer.settings import Pooling, Settings
@@ -29,13 +37,16 @@ class Row:
 class Embedder:
     """Executes batches of an encoder. The rows of all requests go through the model together."""
 
-    def __init__(self, folder: ModelFolder, settings: Settings, library: Any, model: ModelContext) -> None:
+    def __init__(
+        self, folder: ModelFolder, settings: Settings, library: Any, model: ModelContext
+    ) -> None:
         self._folder = folder
         self._settings = settings
         self._library = library
         self._model = model
         self._max_length = min(
-            (each for each in (settings.max_length, folder.positions) if each is not None), default=None
+            (each for each in (settings.max_length, folder.positions) if each is not None),
+            default=None
         )  # fmt: skip
         self._names = [item.name for item in model.config.output]
         self._rows_first = model.config.max_batch_size > 0
@@ -60,7 +71,11 @@ class Embedder:
             end = begin + len(own)
             max_length = max(len(row.token_ids) for row in own)
             self._respond(
-                request, {"embedding": vectors[begin:end], "last_hidden_state": states[begin:end, :max_length]}
+                request,
+                {
+                    "embedding": vectors[begin:end],
+                    "last_hidden_state": states[begin:end, :max_length],
+                },
             )
             begin = end
 
@@ -75,13 +90,22 @@ class Embedder:
         return _array(result.last_hidden_state), pooled
 
     def _vectors(self, states: States, pooled: States | None, lengths: Sequence[int]) -> States:
-        vectors = pooled if self._settings.pooling is Pooling.POOLER else pool(states, lengths, self._settings.pooling)
-        assert vectors is not None, "bug: a model without a pooler must be rejected when it is loaded"  # noqa: S101
+        vectors = (
+            pooled
+            if self._settings.pooling is Pooling.POOLER
+            else pool(states, lengths, self._settings.pooling)
+        )
+        assert vectors is not None, (  # noqa: S101
+            "bug: a model without a pooler must be rejected when it is loaded"
+        )
         return normalize(vectors) if self._settings.normalize else vectors
 
     def _respond(self, request: InferRequest, arrays: dict[str, States]) -> None:
         wanted = self._names if request.outputs is None else list(request.outputs)
-        tensors = [Tensor.from_numpy(name, arrays[name] if self._rows_first else arrays[name][0]) for name in wanted]
+        tensors = [
+            Tensor.from_numpy(name, arrays[name] if self._rows_first else arrays[name][0])
+            for name in wanted
+        ]
         request.respond(InferResponse(tensors, self._model.name, self._model.version, request.id))
 
     def _rows(self, request: InferRequest) -> list[Row]:
@@ -94,7 +118,8 @@ class Embedder:
                 raise InvalidArgument("the text has no tokens")
             if self._max_length is not None and len(row.token_ids) > self._max_length:
                 raise InvalidArgument(
-                    f"the text has {len(row.token_ids)} tokens, the model reads at most {self._max_length}"
+                    f"the text has {len(row.token_ids)} tokens, the model reads at most "
+                    f"{self._max_length}"
                 )
         return rows
 
@@ -102,7 +127,8 @@ class Embedder:
         tokenizer = self._folder.tokenizer
         if tokenizer is None:
             raise InvalidArgument(
-                f"'text_input' needs a tokenizer, but '{self._folder.path}' contains no 'tokenizer.json'"
+                f"'text_input' needs a tokenizer, but '{self._folder.path}' contains no "
+                "'tokenizer.json'"
             )
         try:
             texts = [element.decode() for element in tensor.strings()]
@@ -120,8 +146,13 @@ class Embedder:
         assert token_ids is not None, "bug: the caller must check that the request has input_ids"  # noqa: S101
         size = len(self._folder.source)
         if token_ids.size and (token_ids.min() < 0 or token_ids.max() >= size):
-            raise InvalidArgument(f"'input_ids' must be tokens of the model, which are 0 to {size - 1}")
-        mask, segments = self._matrix(request, "attention_mask"), self._matrix(request, "token_type_ids")
+            raise InvalidArgument(
+                f"'input_ids' must be tokens of the model, which are 0 to {size - 1}"
+            )
+        mask, segments = (
+            self._matrix(request, "attention_mask"),
+            self._matrix(request, "token_type_ids"),
+        )
         for name, other in (("attention_mask", mask), ("token_type_ids", segments)):
             if other is not None and other.shape != token_ids.shape:
                 raise InvalidArgument(f"the shape of '{name}' differs from that of 'input_ids'")

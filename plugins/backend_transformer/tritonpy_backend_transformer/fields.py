@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
 
-    _Items = RepeatedCompositeFieldContainer[ModelInput] | RepeatedCompositeFieldContainer[ModelOutput]
+    _Items = (
+        RepeatedCompositeFieldContainer[ModelInput] | RepeatedCompositeFieldContainer[ModelOutput]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,9 @@ class Fields:
 
 def fields_of(folder: ModelFolder) -> Fields:
     """Return the inputs and outputs of a model. Without a tokenizer it has no text fields."""
-    return _encoder_fields(folder) if folder.kind is FolderKind.ENCODER else _generation_fields(folder)
+    return (
+        _encoder_fields(folder) if folder.kind is FolderKind.ENCODER else _generation_fields(folder)
+    )
 
 
 def _generation_fields(folder: ModelFolder) -> Fields:
@@ -114,7 +118,9 @@ def _encoder_fields(folder: ModelFolder) -> Fields:
     return Fields(inputs, outputs, batches=True)
 
 
-def complete_config(config: ModelConfig, fields: Fields, default_max_batch_size: int) -> ModelConfig:
+def complete_config(
+    config: ModelConfig, fields: Fields, default_max_batch_size: int
+) -> ModelConfig:
     """Return a copy of `config` with missing inputs, outputs, batch size and transaction policy."""
     result = type(config)()
     result.CopyFrom(config)
@@ -136,11 +142,13 @@ def check_config(config: ModelConfig, fields: Fields) -> None:
     """Raise `InvalidArgument` for unknown fields, wrong types, or an unsupported batch size."""
     if config.max_batch_size > 0 and not fields.batches:
         raise InvalidArgument(
-            f"unable to load model '{config.name}', max_batch_size must be 0: the backend batches requests of one text each"
+            f"unable to load model '{config.name}', max_batch_size must be 0: "
+            "the backend batches requests of one text each"
         )
     if config.model_transaction_policy.decoupled and fields.batches:
         raise InvalidArgument(
-            f"unable to load model '{config.name}', a model that computes embeddings cannot be decoupled"
+            f"unable to load model '{config.name}', a model that computes embeddings cannot be "
+            "decoupled"
         )
     _check_all("input", config.name, config.input, fields.inputs)
     _check_all("output", config.name, config.output, fields.outputs)
@@ -150,7 +158,9 @@ def _add(items: _Items, fields: Mapping[str, ConfigField]) -> None:
     present = {item.name for item in items}
     for name, field in fields.items():
         if name not in present:
-            items.add(name=name, data_type=DATATYPES[field.datatypes[0]].number).dims.extend(field.dims)
+            items.add(name=name, data_type=DATATYPES[field.datatypes[0]].number).dims.extend(
+                field.dims
+            )
 
 
 def _check_all(kind: str, model: str, items: _Items, fields: Mapping[str, ConfigField]) -> None:
@@ -158,12 +168,14 @@ def _check_all(kind: str, model: str, items: _Items, fields: Mapping[str, Config
         field = fields.get(item.name)
         if field is None:
             raise InvalidArgument(
-                f"unexpected inference {kind} '{item.name}', allowed {kind}s are: {', '.join(sorted(fields))}"
+                f"unexpected inference {kind} '{item.name}', allowed {kind}s are: "
+                f"{', '.join(sorted(fields))}"
             )
         configured = DATATYPE_OF_NUMBER[item.data_type]
         if configured.name not in field.datatypes:
             raise InvalidArgument(
-                f"unable to load model '{model}', configuration expects datatype {configured.config_name} for {kind}"
+                f"unable to load model '{model}', configuration expects datatype "
+                f"{configured.config_name} for {kind}"
                 f" '{item.name}', model provides TYPE_{field.datatypes[0]}"
             )
         _check_dims(kind, model, item, field)
@@ -172,9 +184,11 @@ def _check_all(kind: str, model: str, items: _Items, fields: Mapping[str, Config
 def _check_dims(kind: str, model: str, item: ModelInput | ModelOutput, field: ConfigField) -> None:
     dims = list(item.reshape.shape if item.HasField("reshape") else item.dims)
     fits = len(dims) == len(field.dims) and all(
-        actual == expected or -1 in {actual, expected} for actual, expected in zip(dims, field.dims, strict=True)
+        actual == expected or -1 in {actual, expected}
+        for actual, expected in zip(dims, field.dims, strict=True)
     )
     if not fits:
         raise InvalidArgument(
-            f"unable to load model '{model}', {kind} '{item.name}' has dims {dims}, the model expects {list(field.dims)}"
+            f"unable to load model '{model}', {kind} '{item.name}' has dims {dims}, "
+            f"the model expects {list(field.dims)}"
         )

@@ -51,7 +51,9 @@ class Generation:
             if all(text.finish is not None for text in self.texts):
                 self._end()
             elif (
-                self._interval is not None and self._is_due(self._interval) and self._request.sink.ready(self._request)
+                self._interval is not None
+                and self._is_due(self._interval)
+                and self._request.sink.ready(self._request)
             ):
                 self._respond(final=False)
 
@@ -84,7 +86,9 @@ class Generation:
         request, model = self._request, self._model
         if request.batch is not None and not request.batch.counted:
             request.batch.stamp()
-        content = ResponseContent(self.texts, [text.take_delta() for text in self.texts], self._wording)
+        content = ResponseContent(
+            self.texts, [text.take_delta() for text in self.texts], self._wording
+        )
         outputs = tensors_of(self._outputs, content)
         request.respond(InferResponse(outputs, model.name, model.version, request.id, final=final))
         if final:

@@ -30,7 +30,9 @@ class GenerationModel(ABC):
         self._vocabulary_size = len(folder.target)
 
     @abstractmethod
-    def write(self, texts: Sequence[Continuation], shared: SharedCallOptions, on_token: OnToken) -> None:
+    def write(
+        self, texts: Sequence[Continuation], shared: SharedCallOptions, on_token: OnToken
+    ) -> None:
         """Generate tokens for `texts` until `on_token` or the model ends each. Blocks."""
 
     @abstractmethod
@@ -64,7 +66,9 @@ class GenerationModel(ABC):
     def _limits(self, ignore_eos: bool, banned: Sequence[Sequence[int]]) -> dict[str, Any]:
         options: dict[str, Any] = {"end_token": []} if ignore_eos else {}
         if banned:
-            options["suppress_sequences"] = [[self._tokens[token_id] for token_id in run] for run in banned]
+            options["suppress_sequences"] = [
+                [self._tokens[token_id] for token_id in run] for run in banned
+            ]
         return options
 
     def _search_options(self, first: Continuation) -> dict[str, Any]:
@@ -78,7 +82,11 @@ class GenerationModel(ABC):
             "return_scores": True,
             "return_end_token": True,
         }
-        return options | self._limits(sampling.ignore_eos, first.banned) | {"end_token": sorted(first.end_ids)}
+        return (
+            options
+            | self._limits(sampling.ignore_eos, first.banned)
+            | {"end_token": sorted(first.end_ids)}
+        )
 
     def _hypothesis(self, token_ids: list[int], score: float, text: Continuation) -> Hypothesis:
         """Return a hypothesis. The library divided its log probability by length ** penalty."""
@@ -105,7 +113,9 @@ class GenerationModel(ABC):
 class Decoder(GenerationModel):
     """A model that continues its prompt."""
 
-    def write(self, texts: Sequence[Continuation], shared: SharedCallOptions, on_token: OnToken) -> None:
+    def write(
+        self, texts: Sequence[Continuation], shared: SharedCallOptions, on_token: OnToken
+    ) -> None:
         self._model.generate_batch(
             [self.context(text) for text in texts],
             max_length=max(text.remaining for text in texts),
@@ -136,13 +146,17 @@ class Decoder(GenerationModel):
 class EncoderDecoder(GenerationModel):
     """A model that converts one text into another, which begins with the prompt's tokens."""
 
-    def write(self, texts: Sequence[Continuation], shared: SharedCallOptions, on_token: OnToken) -> None:
+    def write(
+        self, texts: Sequence[Continuation], shared: SharedCallOptions, on_token: OnToken
+    ) -> None:
         forced = [self._forced(text) for text in texts]
         self._model.translate_batch(
             [list(text.prompt.source) for text in texts],
             target_prefix=[self.context(text) for text in texts],
             max_input_length=0,
-            max_decoding_length=max(text.remaining + count for text, count in zip(texts, forced, strict=True)),
+            max_decoding_length=max(
+                text.remaining + count for text, count in zip(texts, forced, strict=True)
+            ),
             min_decoding_length=shared.min_tokens + (forced[0] if shared.min_tokens else 0),
             callback=self._step_callback(on_token, forced),
             **self._options(shared),
@@ -169,7 +183,9 @@ class EncoderDecoder(GenerationModel):
     def _translated(self, tokens: list[str], score: float, text: Continuation) -> Hypothesis:
         token_ids = self._folder.target.token_ids
         hypothesis = self._hypothesis([token_ids[token] for token in tokens], score, text)
-        return Hypothesis(hypothesis.token_ids[len(text.prompt.tokens) :], hypothesis.log_prob, hypothesis.ended)
+        return Hypothesis(
+            hypothesis.token_ids[len(text.prompt.tokens) :], hypothesis.log_prob, hypothesis.ended
+        )
 
     def _forced(self, text: Continuation) -> int:
         """Return the number of given tokens that are steps: a start token is not a step.

@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from tritonpy import Internal, TritonError
 from tritonpy_backend_transformer.continuation import Continuation
 from tritonpy_backend_transformer.generation_models import GenerationModel
-from tritonpy_backend_transformer.shared_calls import CallTimes, call_options, can_join, select_compatible, should_join
+from tritonpy_backend_transformer.shared_calls import (
+    CallTimes,
+    call_options,
+    can_join,
+    select_compatible,
+    should_join,
+)
 from tritonpy_backend_transformer.token_sampler import Scores
 
 
@@ -77,7 +83,11 @@ class Lane:
     """A thread that generates texts, with one CTranslate2 call at a time."""
 
     def __init__(
-        self, name: str, queue: TextQueue, model: GenerationModel, log: logging.LoggerAdapter[logging.Logger]
+        self,
+        name: str,
+        queue: TextQueue,
+        model: GenerationModel,
+        log: logging.LoggerAdapter[logging.Logger],
     ) -> None:
         self._queue = queue
         self._model = model
@@ -119,7 +129,9 @@ class Lane:
             raise Internal("CTranslate2 ended a text without a token and without a reason")
 
     def _fail(self, texts: Sequence[Continuation], error: Exception) -> None:
-        failure = error if isinstance(error, TritonError) else Internal(f"CTranslate2 failed: {error}")
+        failure = (
+            error if isinstance(error, TritonError) else Internal(f"CTranslate2 failed: {error}")
+        )
         self._log.debug("a call for %d texts failed", len(texts), exc_info=error)
         for text in texts:
             if text.finish is None:
@@ -133,7 +145,9 @@ class _Call:
     It passes tokens to texts and ends the call when texts should join.
     """
 
-    def __init__(self, texts: Sequence[Continuation], queue: TextQueue, call_times: CallTimes) -> None:
+    def __init__(
+        self, texts: Sequence[Continuation], queue: TextQueue, call_times: CallTimes
+    ) -> None:
         self._texts = texts
         self._queue = queue
         self._pace = call_times
@@ -145,7 +159,9 @@ class _Call:
         self._tokens = sum(len(text.prompt.source) or text.length for text in texts)
         self._begun = self._step_begun = time.perf_counter()
 
-    def on_token(self, index: int, token_id: int, log_prob: float | None, scores: Scores | None) -> bool:
+    def on_token(
+        self, index: int, token_id: int, log_prob: float | None, scores: Scores | None
+    ) -> bool:
         """Add a token to its text. Return true if the text takes no more in this call."""
         if index <= self._last:
             self._begin_step()
@@ -153,7 +169,11 @@ class _Call:
         text = self._texts[index]
         if not _wanted(text):
             return True
-        over = text.add(token_id, log_prob) if scores is None else text.add_from_scores(token_id, scores, log_prob)
+        over = (
+            text.add(token_id, log_prob)
+            if scores is None
+            else text.add_from_scores(token_id, scores, log_prob)
+        )
         text.listener.on_progress()
         return over or self._ending
 
@@ -169,7 +189,9 @@ class _Call:
         if self._can_join and self._queue.waiting:
             running = [text for text in self._texts if text.finish is None]
             candidates = self._queue.candidates(running) if running else []
-            self._ending = bool(candidates) and should_join(running, len(candidates), self._pace, now - self._begun)
+            self._ending = bool(candidates) and should_join(
+                running, len(candidates), self._pace, now - self._begun
+            )
 
 
 def _wanted(text: Continuation) -> bool:

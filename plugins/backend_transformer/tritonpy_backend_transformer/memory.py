@@ -21,7 +21,9 @@ def weight_bytes(file: ModelFile, compute_type: str) -> int:
     first, _, second = compute_type.partition("_")
     weight_size = _WEIGHT_SIZES[first]
     float_size = _WEIGHT_SIZES[second] if second else max(weight_size, 2) if first != "int16" else 4
-    return sum(_bytes(name, weight, weight_size, float_size) for name, weight in file.weights.items())
+    return sum(
+        _bytes(name, weight, weight_size, float_size) for name, weight in file.weights.items()
+    )
 
 
 def _bytes(name: str, weight: Weight, weight_size: int, float_size: int) -> int:

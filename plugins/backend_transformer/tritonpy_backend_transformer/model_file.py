@@ -64,7 +64,9 @@ class _Unreadable(Exception):
 def _read(file: BinaryIO, size: int) -> ModelFile:
     version = _number(file, "I")
     if version not in VERSIONS:
-        raise _Unreadable("is not a CTranslate2 model, or has an unknown version: convert the model again")
+        raise _Unreadable(
+            "is not a CTranslate2 model, or has an unknown version: convert the model again"
+        )
     kind = _string(file)
     _number(file, "I")
     weights = dict([_weight(file, size) for _ in range(_number(file, "I"))])

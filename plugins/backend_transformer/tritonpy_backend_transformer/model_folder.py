@@ -81,12 +81,15 @@ def find_folder(version_folder: Path, filename: str, model: str) -> Path:
 
     Raises `Unavailable` if neither contains it.
     """
-    named = resolve_model_file(filename or DEFAULT_FILENAMES[0], version_folder, version_folder.parent)
+    named = resolve_model_file(
+        filename or DEFAULT_FILENAMES[0], version_folder, version_folder.parent
+    )
     for folder in (named, named.parent, version_folder):
         if folder.is_relative_to(version_folder.parent) and (folder / WEIGHTS).is_file():
             return folder
     raise Unavailable(
-        f"unable to find '{named / WEIGHTS}' or '{version_folder / WEIGHTS}' for model instance '{model}':"
+        f"unable to find '{named / WEIGHTS}' or '{version_folder / WEIGHTS}' for model instance "
+        f"'{model}':"
         " the folder must contain the output of CTranslate2's converter"
     )
 
@@ -101,10 +104,13 @@ def read_folder(path: Path) -> ModelFolder:
     kind = next((kind for kind in FolderKind if kind.value == file.kind), None)
     if kind is None:
         raise Unsupported(
-            f"'{path / WEIGHTS}' is a {file.kind}: the backend supports decoders, encoders and encoder-decoders of text"
+            f"'{path / WEIGHTS}' is a {file.kind}: the backend supports decoders, "
+            "encoders and encoder-decoders of text"
         )
     if kind is FolderKind.ENCODER_DECODER:
-        source = read_vocabulary(path, "shared_vocabulary", "source_vocabulary", "source_1_vocabulary")
+        source = read_vocabulary(
+            path, "shared_vocabulary", "source_vocabulary", "source_1_vocabulary"
+        )
         shared = any((path / f"shared_vocabulary.{ending}").is_file() for ending in ("json", "txt"))
         target = source if shared else read_vocabulary(path, "target_vocabulary")
     else:
@@ -127,13 +133,18 @@ def _settings(path: Path) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def _check_sizes(path: Path, kind: FolderKind, file: ModelFile, source: Vocabulary, target: Vocabulary) -> None:
+def _check_sizes(
+    path: Path, kind: FolderKind, file: ModelFile, source: Vocabulary, target: Vocabulary
+) -> None:
     """Check the sizes of vocabularies: CTranslate2 reads beyond its tables if one is too large."""
-    encoder = file.dimension("encoder/embeddings_0/weight", 0) or file.dimension("encoder/embeddings/weight", 0)
+    encoder = file.dimension("encoder/embeddings_0/weight", 0) or file.dimension(
+        "encoder/embeddings/weight", 0
+    )
     decoder = file.dimension("decoder/embeddings/weight", 0)
     for rows, vocabulary in ((encoder, source), (decoder, target)):
         if rows is not None and rows != len(vocabulary):
             raise InvalidArgument(
-                f"the vocabulary in '{path}' has {len(vocabulary)} tokens, but the {kind.name.lower().replace('_', '-')} model has {rows}:"
+                f"the vocabulary in '{path}' has {len(vocabulary)} tokens, "
+                f"but the {kind.name.lower().replace('_', '-')} model has {rows}:"
                 " they belong to different models"
             )

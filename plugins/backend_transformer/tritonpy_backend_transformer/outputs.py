@@ -28,7 +28,9 @@ class TextFormat:
     def decode_token(self, token_id: int) -> str:
         """Return the text of one token."""
         return (
-            self.tokens[token_id] if self.tokenizer is None else self.tokenizer.decode([token_id], skip_special=False)
+            self.tokens[token_id]
+            if self.tokenizer is None
+            else self.tokenizer.decode([token_id], skip_special=False)
         )
 
 
@@ -47,7 +49,9 @@ def tensors_of(names: Sequence[str], content: ResponseContent) -> list[Tensor]:
 
 
 def _text(content: ResponseContent) -> Array:
-    return _objects([(content.text_format.echoed_prompt + delta.text).encode() for delta in content.deltas])
+    return _objects(
+        [(content.text_format.echoed_prompt + delta.text).encode() for delta in content.deltas]
+    )
 
 
 def _token_ids(content: ResponseContent) -> Array:
@@ -68,7 +72,10 @@ def _cumulative(content: ResponseContent) -> Array:
 
 def _log_probs(content: ResponseContent) -> Array:
     return _objects(
-        [json.dumps([_step_as_json(choice, content) for choice in delta.choices]).encode() for delta in content.deltas]
+        [
+            json.dumps([_step_as_json(choice, content) for choice in delta.choices]).encode()
+            for delta in content.deltas
+        ]
     )
 
 

@@ -21,7 +21,9 @@ from tritonpy_backend_transformer.settings import Settings
 from tritonpy_backend_transformer.tokenizer import Tokenizer
 from tritonpy_backend_transformer.values import boolean
 
-PARAMETERS = frozenset((*PARAMETER_NAMES, *RETURN_INPUTS, "stream", "exclude_input_in_output", "sampling_parameters"))
+PARAMETERS = frozenset(
+    (*PARAMETER_NAMES, *RETURN_INPUTS, "stream", "exclude_input_in_output", "sampling_parameters")
+)
 """The names of all supported request parameters."""
 
 
@@ -43,7 +45,9 @@ class GenerationRequest:
 class RequestReader:
     """Reads the requests of one model."""
 
-    def __init__(self, folder: ModelFolder, settings: Settings, outputs: Sequence[str], decoupled: bool) -> None:
+    def __init__(
+        self, folder: ModelFolder, settings: Settings, outputs: Sequence[str], decoupled: bool
+    ) -> None:
         """`outputs` are the names of the outputs in the configuration."""
         self._folder = folder
         self._settings = settings
@@ -62,7 +66,11 @@ class RequestReader:
         if stream and not self._decoupled:
             raise InvalidArgument("'stream' needs a model whose configuration says decoupled: true")
         return GenerationRequest(
-            prompt, self._limited(prompt, sampling), stream, self._echoed_prompt(request, prompt, stream), outputs
+            prompt,
+            self._limited(prompt, sampling),
+            stream,
+            self._echoed_prompt(request, prompt, stream),
+            outputs,
         )
 
     def _outputs(self, request: InferRequest) -> list[str]:
@@ -86,7 +94,9 @@ class RequestReader:
         if not tokens and start is not None and start in folder.target.token_ids:
             tokens = [start]
         if not tokens:
-            raise InvalidArgument("the prompt is empty, and the model has no token that begins a text")
+            raise InvalidArgument(
+                "the prompt is empty, and the model has no token that begins a text"
+            )
         return Prompt(tokens, text=text)
 
     def _translation(self, request: InferRequest, source: list[str], text: str | None) -> Prompt:
@@ -98,11 +108,14 @@ class RequestReader:
             raise InvalidArgument("the text is empty")
         if not tokens and self._folder.token("decoder_start_token") is None:
             raise InvalidArgument(
-                "the model has no start token: name one with the input 'prefix', such as a language token"
+                "the model has no start token: name one with the input 'prefix', "
+                "such as a language token"
             )
         limit = self._folder.source_positions
         if limit is not None and len(source) > limit:
-            raise InvalidArgument(f"the text has {len(source)} tokens, the model reads at most {limit}")
+            raise InvalidArgument(
+                f"the text has {len(source)} tokens, the model reads at most {limit}"
+            )
         return Prompt(tokens, source, text)
 
     def _sampling(self, request: InferRequest) -> Sampling:
@@ -112,7 +125,9 @@ class RequestReader:
         as_json = _text(request, "sampling_parameters") or parameters.get("sampling_parameters")
         if as_json is not None:
             sampling = update_from_json(sampling, str(as_json), "sampling_parameters")
-        tensors = {name: _value(request.inputs[name]) for name in SAMPLING_INPUTS if name in request.inputs}
+        tensors = {
+            name: _value(request.inputs[name]) for name in SAMPLING_INPUTS if name in request.inputs
+        }
         return update_sampling(sampling, tensors)
 
     def _limited(self, prompt: Prompt, sampling: Sampling) -> Sampling:
@@ -123,7 +138,8 @@ class RequestReader:
         available = self._max_length - len(prompt.tokens)
         if available < 1 or available < sampling.min_tokens:
             raise InvalidArgument(
-                f"the prompt has {len(prompt.tokens)} tokens, the model supports at most {self._max_length} prompt and generated tokens"
+                f"the prompt has {len(prompt.tokens)} tokens, the model supports at most "
+                f"{self._max_length} prompt and generated tokens"
             )
         if available >= sampling.max_tokens:
             return sampling
@@ -133,7 +149,9 @@ class RequestReader:
         size = len(self._folder.target)
         unknown = [token_id for token_id in sampling.stop_token_ids if token_id >= size]
         if unknown:
-            raise InvalidArgument(f"'stop_token_ids' names token {unknown[0]}, the model has tokens 0 to {size - 1}")
+            raise InvalidArgument(
+                f"'stop_token_ids' names token {unknown[0]}, the model has tokens 0 to {size - 1}"
+            )
         if sampling.stop or sampling.bad_words:
             self._tokenizer("stop_words" if sampling.stop else "bad_words")
 
@@ -146,7 +164,9 @@ class RequestReader:
         excluded = _optional_flag(request, "exclude_input_in_output")
         if stream:
             if excluded is False:
-                raise InvalidArgument("When streaming, `exclude_input_in_output` = False is not allowed.")
+                raise InvalidArgument(
+                    "When streaming, `exclude_input_in_output` = False is not allowed."
+                )
             return ""
         if excluded or self._folder.kind is FolderKind.ENCODER_DECODER:
             return ""
@@ -154,7 +174,10 @@ class RequestReader:
 
     def _tokenizer(self, name: str) -> Tokenizer:
         if self._folder.tokenizer is None:
-            raise InvalidArgument(f"'{name}' needs a tokenizer, but '{self._folder.path}' contains no 'tokenizer.json'")
+            raise InvalidArgument(
+                f"'{name}' needs a tokenizer, but '{self._folder.path}' contains no "
+                "'tokenizer.json'"
+            )
         return self._folder.tokenizer
 
 

@@ -54,13 +54,17 @@ class Sampling:
     @property
     def is_random(self) -> bool:
         """True if tokens are chosen at random."""
-        has_parameters = not (self.temperature is None and self.top_k is None and self.top_p is None)
+        has_parameters = not (
+            self.temperature is None and self.top_k is None and self.top_p is None
+        )
         return has_parameters and self.temperature != 0 and self.top_k != 1 and self.beam_width == 1
 
     @property
     def depends_on_history(self) -> bool:
         """True if the choice of a token depends on which of the earlier tokens were generated."""
-        return self.repetition_penalty != 1 or bool(self.no_repeat_ngram_size or self.min_tokens or self.bad_words)
+        return self.repetition_penalty != 1 or bool(
+            self.no_repeat_ngram_size or self.min_tokens or self.bad_words
+        )
 
 
 _PARSERS: Mapping[str, ValueParser] = {
@@ -100,7 +104,13 @@ _OTHER_NAMES = {
     "sampling_temperature": "temperature",
 }
 # Parameters that CTranslate2 does not support. Their neutral values are accepted.
-_UNSUPPORTED = {"presence_penalty": 0, "frequency_penalty": 0, "min_p": 0, "best_of": 1, "use_beam_search": False}
+_UNSUPPORTED = {
+    "presence_penalty": 0,
+    "frequency_penalty": 0,
+    "min_p": 0,
+    "best_of": 1,
+    "use_beam_search": False,
+}
 PARAMETER_NAMES = frozenset((*_PARSERS, *_OTHER_NAMES, *_UNSUPPORTED))
 
 
@@ -119,7 +129,9 @@ def update_sampling(sampling: Sampling, values: Mapping[str, Any]) -> Sampling:
         elif name in _PARSERS:
             changes[name] = _PARSERS[name](given, value)
         else:
-            raise InvalidArgument(f"unknown sampling parameter '{given}', known are: {', '.join(_PARSERS)}")
+            raise InvalidArgument(
+                f"unknown sampling parameter '{given}', known are: {', '.join(_PARSERS)}"
+            )
     result = replace(sampling, **changes)
     _check(result)
     return result
@@ -148,21 +160,30 @@ def _check_unsupported(name: str, value: Any) -> None:
 
 def _check(sampling: Sampling) -> None:
     if sampling.min_tokens > sampling.max_tokens:
-        raise InvalidArgument(f"'min_tokens' ({sampling.min_tokens}) is more than 'max_tokens' ({sampling.max_tokens})")
+        raise InvalidArgument(
+            f"'min_tokens' ({sampling.min_tokens}) is more than 'max_tokens' "
+            f"({sampling.max_tokens})"
+        )
     if sampling.beam_width > 1:
         _check_beams(sampling)
     elif sampling.n > 1 and not sampling.is_random:
         raise InvalidArgument(
-            f"'n' of {sampling.n} needs sampling ('temperature') or an equally wide beam ('beam_width')"
+            f"'n' of {sampling.n} needs sampling ('temperature') or an equally wide beam "
+            "('beam_width')"
         )
 
 
 def _check_beams(sampling: Sampling) -> None:
     if sampling.n > sampling.beam_width:
-        raise InvalidArgument(f"'n' ({sampling.n}) is more than 'beam_width' ({sampling.beam_width})")
+        raise InvalidArgument(
+            f"'n' ({sampling.n}) is more than 'beam_width' ({sampling.beam_width})"
+        )
     if sampling.temperature:
-        raise InvalidArgument("a beam search is not random: leave out 'temperature' or 'beam_width'")
+        raise InvalidArgument(
+            "a beam search is not random: leave out 'temperature' or 'beam_width'"
+        )
     if sampling.logprobs > 1:
         raise InvalidArgument(
-            "a beam search returns the probability of a text, not those of other tokens: leave out 'logprobs'"
+            "a beam search returns the probability of a text, not those of other tokens: "
+            "leave out 'logprobs'"
         )

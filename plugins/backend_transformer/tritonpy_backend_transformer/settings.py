@@ -81,15 +81,23 @@ def read_settings(parameters: Mapping[str, str], is_encoder_decoder: bool) -> Se
     """
     if boolean("tensor_parallel", parameters.get("tensor_parallel", "false")):
         raise Unsupported(
-            "'tensor_parallel' is not supported: each GPU would need an MPI process that makes all calls together with the others;"
+            "'tensor_parallel' is not supported: each GPU would need an MPI process that makes "
+            "all calls together with the others;"
             " instances on several GPUs have their own copies of the model"
         )
     if "memory_limit_bytes" in parameters:
-        raise Unsupported("parameter 'memory_limit_bytes' is not supported: CTranslate2 cannot limit a device's memory")
-    values = {name: read(name, parameters[name]) for name, read in _PARSERS.items() if name in parameters}
+        raise Unsupported(
+            "parameter 'memory_limit_bytes' is not supported: CTranslate2 cannot limit a "
+            "device's memory"
+        )
+    values = {
+        name: read(name, parameters[name]) for name, read in _PARSERS.items() if name in parameters
+    }
     sampling = Sampling(max_tokens=DEFAULT_MAX_TOKENS) if is_encoder_decoder else Sampling()
     if "sampling_parameters" in parameters:
-        sampling = update_from_json(sampling, parameters["sampling_parameters"], "sampling_parameters")
+        sampling = update_from_json(
+            sampling, parameters["sampling_parameters"], "sampling_parameters"
+        )
     return Settings(
         compute_type=values.get("precision", "default"),
         threads=values.get("intra_op_thread_count", 0),
@@ -110,12 +118,15 @@ def check_precision(compute_type: str, possible: Collection[str], device: str) -
         return
     names = {library: name for name, library in PRECISIONS.items()}
     there = ", ".join(sorted(names[each] for each in possible if each in names))
-    raise Unsupported(f"'precision' {names[compute_type]} is not possible on {device}, which supports: {there}")
+    raise Unsupported(
+        f"'precision' {names[compute_type]} is not possible on {device}, which supports: {there}"
+    )
 
 
 def check_pooling(settings: Settings, has_pooler: bool) -> None:
     """Raise `InvalidArgument` if the settings ask for a pooler that the model does not have."""
     if settings.pooling is Pooling.POOLER and not has_pooler:
         raise InvalidArgument(
-            "'pooling' cannot be pooler: the model has no such layer; mean, cls and last are possible"
+            "'pooling' cannot be pooler: the model has no such layer; mean, "
+            "cls and last are possible"
         )

@@ -56,7 +56,9 @@ def call_options(text: Continuation) -> SharedCallOptions:
         log_probs=sampling.logprobs > 0,
         # Penalties count from the shortest prompt of the call, and one-token prompts are read
         # differently.
-        length=text.length if depends_on_history or text.length == 1 or text.uses_beam_search else 0,
+        length=text.length
+        if depends_on_history or text.length == 1 or text.uses_beam_search
+        else 0,
         runs_alone=id(text) if text.runs_alone else 0,
         search=sampling if text.uses_beam_search else None,
     )
@@ -67,7 +69,9 @@ def can_join(text: Continuation) -> bool:
     return not (text.sampling.depends_on_history or text.runs_alone or text.uses_beam_search)
 
 
-def select_compatible(first: Continuation, others: Sequence[Continuation], room: int) -> list[Continuation]:
+def select_compatible(
+    first: Continuation, others: Sequence[Continuation], room: int
+) -> list[Continuation]:
     """Return up to `room` of `others` that can share a call with `first`.
 
     CTranslate2 reads prompts together up to the length of the shortest, and the rest token by token
@@ -80,7 +84,8 @@ def select_compatible(first: Continuation, others: Sequence[Continuation], room:
     return [
         text
         for text in others
-        if abs(text.length - first.length) <= max(first.remaining, text.remaining) // 2 and call_options(text) == shared
+        if abs(text.length - first.length) <= max(first.remaining, text.remaining) // 2
+        and call_options(text) == shared
     ][:room]
 
 
@@ -104,7 +109,9 @@ def _smoothed(old: float, new: float) -> float:
     return new if old == 0 else 0.75 * old + 0.25 * new
 
 
-def should_join(running: Sequence[Continuation], candidates: int, call_times: CallTimes, since: float) -> bool:
+def should_join(
+    running: Sequence[Continuation], candidates: int, call_times: CallTimes, since: float
+) -> bool:
     """Return true if a call should be restarted so that `candidates` texts can join it.
 
     On a restart, all running texts wait while they are read again. Without one, the new texts wait
@@ -114,7 +121,9 @@ def should_join(running: Sequence[Continuation], candidates: int, call_times: Ca
     lengths = [text.length for text in running]
     source = sum(len(text.prompt.source) for text in running)
     # Encoder-decoder models read their source at once, and their generated tokens step by step.
-    read, add_steps = (source, max(lengths)) if source else (sum(lengths), max(lengths) - min(lengths))
+    read, add_steps = (
+        (source, max(lengths)) if source else (sum(lengths), max(lengths) - min(lengths))
+    )
     cost = read * call_times.token + add_steps * call_times.step
     saved = max(text.remaining for text in running) * call_times.step
     return since >= cost and cost * len(running) < saved * candidates

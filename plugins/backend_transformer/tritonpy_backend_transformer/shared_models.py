@@ -11,7 +11,12 @@ from tritonpy import InstanceContext, InvalidArgument, MemoryUsage, ModelContext
 from tritonpy_backend_transformer.devices import DeviceSet, open_model
 from tritonpy_backend_transformer.fields import Fields, fields_of
 from tritonpy_backend_transformer.memory import weight_bytes
-from tritonpy_backend_transformer.model_folder import FolderKind, ModelFolder, find_folder, read_folder
+from tritonpy_backend_transformer.model_folder import (
+    FolderKind,
+    ModelFolder,
+    find_folder,
+    read_folder,
+)
 from tritonpy_backend_transformer.runtime import runtime
 from tritonpy_backend_transformer.settings import Settings, check_pooling, read_settings
 
@@ -30,7 +35,9 @@ class SharedModels:
         path = find_folder(model.path, model.config.default_model_filename, model.name)
         self.folder: ModelFolder = read_folder(path)
         self.fields: Fields = fields_of(self.folder)
-        self.settings: Settings = read_settings(model.parameters, self.folder.kind is FolderKind.ENCODER_DECODER)
+        self.settings: Settings = read_settings(
+            model.parameters, self.folder.kind is FolderKind.ENCODER_DECODER
+        )
         check_pooling(self.settings, self.folder.has_pooler)
         self._config = model.config
         self._parameters = model.parameters
@@ -49,7 +56,9 @@ class SharedModels:
                 instances = instances_on(config, instance)
                 lanes = 1 if self.folder.kind is FolderKind.ENCODER else self.settings.lane_count
                 threads = self.settings.threads or threads_for(instances, instance.cores)
-                self._opened[key] = open_model(self.folder, self.settings, device_set, instances * lanes, threads)
+                self._opened[key] = open_model(
+                    self.folder, self.settings, device_set, instances * lanes, threads
+                )
             return self._opened[key]
 
     def memory_usage(self) -> list[MemoryUsage]:
@@ -58,7 +67,9 @@ class SharedModels:
             opened = list(self._opened.values())
         return [
             MemoryUsage(
-                "CPU" if model.device == "cpu" else "GPU", index, weight_bytes(self.folder.file, model.compute_type)
+                "CPU" if model.device == "cpu" else "GPU",
+                index,
+                weight_bytes(self.folder.file, model.compute_type),
             )
             for model in opened
             for index in model.device_index
@@ -83,7 +94,8 @@ def instances_on(config: ModelConfig, instance: InstanceContext) -> int:
         sum(
             group.count
             for group in config.instance_group
-            if group.kind == kinds[instance.kind] and (instance.kind != "GPU" or instance.device_id in group.gpus)
+            if group.kind == kinds[instance.kind]
+            and (instance.kind != "GPU" or instance.device_id in group.gpus)
         ),
     )
 
@@ -110,5 +122,7 @@ def devices(given: str, count: int) -> DeviceSet:
     except ValueError:
         indexes = ()
     if not indexes or min(indexes) < 0 or len(set(indexes)) < len(indexes):
-        raise InvalidArgument(f"'GPU_DEVICE_IDS' must be different GPU numbers such as 0,1, not '{given}'")
+        raise InvalidArgument(
+            f"'GPU_DEVICE_IDS' must be different GPU numbers such as 0,1, not '{given}'"
+        )
     return DeviceSet("cuda", indexes)

@@ -25,7 +25,12 @@ class StopStrings:
             return text
         held = self._held + text
         found = min(
-            ((held.find(string), -len(string), string) for string in self._strings if string in held), default=None
+            (
+                (held.find(string), -len(string), string)
+                for string in self._strings
+                if string in held
+            ),
+            default=None,
         )
         if found is not None:
             at, _, self.matched = found
@@ -43,4 +48,11 @@ class StopStrings:
 
 def _overlap(text: str, string: str) -> int:
     """Return the number of characters at the end of `text` that begin `string`."""
-    return next((size for size in range(min(len(text), len(string) - 1), 0, -1) if text.endswith(string[:size])), 0)
+    return next(
+        (
+            size
+            for size in range(min(len(text), len(string) - 1), 0, -1)
+            if text.endswith(string[:size])
+        ),
+        0,
+    )

@@ -24,19 +24,31 @@ class TextGenerator:
     """
 
     def __init__(
-        self, folder: ModelFolder, settings: Settings, library: Any, model: ModelContext, instance: InstanceContext
+        self,
+        folder: ModelFolder,
+        settings: Settings,
+        library: Any,
+        model: ModelContext,
+        instance: InstanceContext,
     ) -> None:
         self._folder = folder
         self._model = model
         end = folder.target.token_ids.get(folder.token("eos_token") or "</s>")
         self._end_ids = frozenset(() if end is None else (end,))
         outputs = [item.name for item in model.config.output]
-        self._reader = RequestReader(folder, settings, outputs, model.config.model_transaction_policy.decoupled)
+        self._reader = RequestReader(
+            folder, settings, outputs, model.config.model_transaction_policy.decoupled
+        )
         lanes = settings.lane_count * len(library.device_index)
         instance.max_open = lanes * settings.max_sequences
-        generator = (Decoder if folder.kind is FolderKind.DECODER else EncoderDecoder)(folder, library)
+        generator = (Decoder if folder.kind is FolderKind.DECODER else EncoderDecoder)(
+            folder, library
+        )
         self._queue = TextQueue(settings.max_sequences)
-        self._lanes = [Lane(f"{instance.name} lane {each}", self._queue, generator, model.log) for each in range(lanes)]
+        self._lanes = [
+            Lane(f"{instance.name} lane {each}", self._queue, generator, model.log)
+            for each in range(lanes)
+        ]
 
     def execute(self, batch: Batch) -> None:
         """Queue the texts of all requests. An invalid request gets an error response."""
@@ -64,9 +76,19 @@ class TextGenerator:
             sampling.stream_interval if parsed.stream else None,
             TextFormat(parsed.echoed_prompt, self._folder.tokenizer, self._folder.target.tokens),
         )  # fmt: skip
-        banned = tuple(dict.fromkeys(run for word in sampling.bad_words for run in self._runs(word)))
+        banned = tuple(
+            dict.fromkeys(run for word in sampling.bad_words for run in self._runs(word))
+        )
         generation.texts += [
-            Continuation(generation, parsed.prompt, sampling, self._end_ids, self._folder.tokenizer, index, banned)
+            Continuation(
+                generation,
+                parsed.prompt,
+                sampling,
+                self._end_ids,
+                self._folder.tokenizer,
+                index,
+                banned,
+            )
             for index in range(sampling.n)
         ]
         return generation.texts
@@ -78,5 +100,7 @@ class TextGenerator:
             return []
         runs = [tokenizer.encode(form, add_special_tokens=False) for form in (word, f" {word}")]
         return [
-            tuple(token_ids[token] for token in run) for run in runs if run and all(token in token_ids for token in run)
+            tuple(token_ids[token] for token in run)
+            for run in runs
+            if run and all(token in token_ids for token in run)
         ]

@@ -21,7 +21,11 @@ class TokenSampler:
     """The random choices of one text: equal seeds, parameters and scores choose equal tokens."""
 
     def __init__(
-        self, sampling: Sampling, end_ids: Collection[int], index: int = 0, banned: Sequence[Sequence[int]] = ()
+        self,
+        sampling: Sampling,
+        end_ids: Collection[int],
+        index: int = 0,
+        banned: Sequence[Sequence[int]] = (),
     ) -> None:
         """Seed the choices.
 
@@ -31,12 +35,18 @@ class TokenSampler:
         self._sampling = sampling
         self._banned = banned
         self._end_ids = list(end_ids)
-        self._random = np.random.default_rng(None if sampling.seed is None else [sampling.seed, index])
+        self._random = np.random.default_rng(
+            None if sampling.seed is None else [sampling.seed, index]
+        )
 
     def draw(self, scores: Scores, earlier: Sequence[int]) -> int:
         """Return the next token by the raw scores of all tokens and `earlier` generated tokens."""
         probabilities = probabilities_of(self._admissible(scores, earlier), self._sampling)
-        return int(np.searchsorted(np.cumsum(probabilities), self._random.random() * probabilities.sum(), side="right"))
+        return int(
+            np.searchsorted(
+                np.cumsum(probabilities), self._random.random() * probabilities.sum(), side="right"
+            )
+        )
 
     def _admissible(self, scores: Scores, earlier: Sequence[int]) -> npt.NDArray[np.float64]:
         sampling = self._sampling
@@ -44,7 +54,9 @@ class TokenSampler:
         if sampling.repetition_penalty != 1 and earlier:
             seen = np.unique(np.array(earlier))
             penalty = sampling.repetition_penalty
-            result[seen] = np.where(result[seen] < 0, result[seen] * penalty, result[seen] / penalty)
+            result[seen] = np.where(
+                result[seen] < 0, result[seen] * penalty, result[seen] / penalty
+            )
         excluded = repeats(earlier, sampling.no_repeat_ngram_size) + last_of(self._banned, earlier)
         if len(earlier) < sampling.min_tokens:
             excluded += self._end_ids
@@ -52,7 +64,9 @@ class TokenSampler:
         return result
 
 
-def probabilities_of(scores: npt.NDArray[np.float64], sampling: Sampling) -> npt.NDArray[np.float64]:
+def probabilities_of(
+    scores: npt.NDArray[np.float64], sampling: Sampling
+) -> npt.NDArray[np.float64]:
     """Return the probability of each token after `temperature`, `top_k` and `top_p`."""
     scaled = scores / (1.0 if sampling.temperature is None else sampling.temperature)
     count = sampling.top_k or 0
@@ -82,7 +96,9 @@ def repeats(earlier: Sequence[int], size: int) -> list[int]:
 
 def last_of(runs: Sequence[Sequence[int]], earlier: Sequence[int]) -> list[int]:
     """Return the tokens that would complete one of `runs`."""
-    return [run[-1] for run in runs if list(earlier[len(earlier) - len(run) + 1 :]) == list(run[:-1])]
+    return [
+        run[-1] for run in runs if list(earlier[len(earlier) - len(run) + 1 :]) == list(run[:-1])
+    ]
 
 
 def most_probable(scores: Scores, count: int) -> list[tuple[int, float]]:

@@ -39,12 +39,17 @@ class Tokenizer:
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[str]:
         """Return the tokens of `text`, including special tokens if `add_special_tokens`."""
-        tokens: list[str] = self._tokenizer.encode(text, add_special_tokens=add_special_tokens).tokens
+        tokens: list[str] = self._tokenizer.encode(
+            text, add_special_tokens=add_special_tokens
+        ).tokens
         return tokens
 
     def encode_all(self, texts: Sequence[str]) -> list[tuple[list[str], list[int]]]:
         """Return the tokens of each text, with special tokens, and the tokens' segment indexes."""
-        return [(encoding.tokens, encoding.type_ids) for encoding in self._tokenizer.encode_batch(list(texts))]
+        return [
+            (encoding.tokens, encoding.type_ids)
+            for encoding in self._tokenizer.encode_batch(list(texts))
+        ]
 
     def token_ids(self, tokens: Sequence[str]) -> list[int]:
         """Return the IDs of `tokens` in the target vocabulary, without unknown tokens."""
@@ -54,7 +59,9 @@ class Tokenizer:
     def decode(self, token_ids: Sequence[int], skip_special: bool = True) -> str:
         """Return the text of token IDs of the target vocabulary."""
         own = [self._own_ids[token_id] for token_id in token_ids]
-        text: str = self._tokenizer.decode([token_id for token_id in own if token_id is not None], skip_special)
+        text: str = self._tokenizer.decode(
+            [token_id for token_id in own if token_id is not None], skip_special
+        )
         return text
 
 
@@ -67,7 +74,9 @@ class Detokenizer:
     again with each new one, and an incomplete character is held back.
     """
 
-    def __init__(self, tokenizer: Tokenizer, skip_special: bool = True, context: Sequence[int] = ()) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, skip_special: bool = True, context: Sequence[int] = ()
+    ) -> None:
         self._tokenizer = tokenizer
         self._skip_special = skip_special
         self._token_ids = list(context[-_CONTEXT:])
@@ -100,6 +109,8 @@ def _check(path: Path, texts: dict[str, int], special: set[str], vocabulary: Voc
     if lacking or unknown > _MAX_UNKNOWN * len(vocabulary):
         which = f", among them '{lacking[0]}'" if lacking else ""
         raise InvalidArgument(
-            f"'{path}' belongs to another model: it has {len(texts)} tokens, the model's vocabulary has {len(vocabulary)};"
-            f" {len(lacking)} of its tokens are not in the vocabulary{which}, {unknown} tokens of the vocabulary are not in it"
+            f"'{path}' belongs to another model: it has {len(texts)} tokens, "
+            f"the model's vocabulary has {len(vocabulary)};"
+            f" {len(lacking)} of its tokens are not in the vocabulary{which}, "
+            f"{unknown} tokens of the vocabulary are not in it"
         )

@@ -17,18 +17,26 @@ def whole_number(minimum: int, maximum: int | None = None) -> ValueParser:
     def read(name: str, value: Any) -> int:
         try:
             number = int(value)
-            fits = number == float(value) and number >= minimum and (maximum is None or number <= maximum)
+            fits = (
+                number == float(value)
+                and number >= minimum
+                and (maximum is None or number <= maximum)
+            )
         except (TypeError, ValueError, OverflowError):
             fits = False
         if not fits:
             bound = f" and at most {maximum}" if maximum is not None else ""
-            raise InvalidArgument(f"'{name}' must be a whole number of at least {minimum}{bound}, not '{value}'")
+            raise InvalidArgument(
+                f"'{name}' must be a whole number of at least {minimum}{bound}, not '{value}'"
+            )
         return number
 
     return read
 
 
-def real_number(minimum: float, maximum: float | None = None, exclusive_minimum: bool = False) -> ValueParser:
+def real_number(
+    minimum: float, maximum: float | None = None, exclusive_minimum: bool = False
+) -> ValueParser:
     """Return a parser of numbers from `minimum` (excluded if `exclusive_minimum`) to `maximum`."""
 
     def read(name: str, value: Any) -> float:
@@ -43,7 +51,9 @@ def real_number(minimum: float, maximum: float | None = None, exclusive_minimum:
         if not fits:
             above = "more than" if exclusive_minimum else "at least"
             bound = f" and at most {maximum:g}" if maximum is not None else ""
-            raise InvalidArgument(f"'{name}' must be a number of {above} {minimum:g}{bound}, not '{value}'")
+            raise InvalidArgument(
+                f"'{name}' must be a number of {above} {minimum:g}{bound}, not '{value}'"
+            )
         return number
 
     return read
@@ -81,6 +91,8 @@ def choice(options: Mapping[str, Any]) -> ValueParser:
         try:
             return options[str(value).lower()]
         except KeyError:
-            raise InvalidArgument(f"'{name}' must be one of {', '.join(options)}, not '{value}'") from None
+            raise InvalidArgument(
+                f"'{name}' must be one of {', '.join(options)}, not '{value}'"
+            ) from None
 
     return read

@@ -14,7 +14,9 @@ class Vocabulary:
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self.tokens = tokens
-        self.token_ids: Mapping[str, int] = {token: token_id for token_id, token in enumerate(tokens)}
+        self.token_ids: Mapping[str, int] = {
+            token: token_id for token_id, token in enumerate(tokens)
+        }
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -24,7 +26,9 @@ class Vocabulary:
         tokens, size = self.tokens, len(self.tokens)
         for token_id in token_ids:
             if not 0 <= token_id < size:
-                raise InvalidArgument(f"unknown token {token_id}: the model has tokens 0 to {size - 1}")
+                raise InvalidArgument(
+                    f"unknown token {token_id}: the model has tokens 0 to {size - 1}"
+                )
         return [tokens[token_id] for token_id in token_ids]
 
 

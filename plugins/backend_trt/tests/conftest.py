@@ -39,21 +39,31 @@ class Simulation:
         self.trt = tensorrt(self.machine)
         self.runtime = cuda_runtime(self.machine)
         settings = DeviceSettings(
-            pinned_memory_pool_byte_size=1 << 16, cuda_memory_pool_byte_size={"0": 1 << 12, "1": 1 << 12}
+            pinned_memory_pool_byte_size=1 << 16,
+            cuda_memory_pool_byte_size={"0": 1 << 12, "1": 1 << 12},
         )
         self._pools = MemoryPools(settings, range(self.machine.gpus), CudaCalls)
 
     def memory(self, config: Any) -> ModelMemory:
         return self._pools.of_model(config.optimization)
 
-    def load(self, plan: bytes, text: str = "", folder: Path | None = None, **options: Any) -> BackendHarness:
+    def load(
+        self, plan: bytes, text: str = "", folder: Path | None = None, **options: Any
+    ) -> BackendHarness:
         """Return the harness of a model with this plan; entering it loads the model."""
         folder = folder or self.folder
         (folder / "1").mkdir(parents=True, exist_ok=True)
         (folder / "1" / "model.plan").write_bytes(plan)
-        config = text_format.Parse(f'name: "m" backend: "tensorrt" platform: "tensorrt_plan" {text}', ModelConfig())
+        config = text_format.Parse(
+            f'name: "m" backend: "tensorrt" platform: "tensorrt_plan" {text}', ModelConfig()
+        )
         return BackendHarness(
-            TensorRtBackend, config, folder, options, gpus=range(self.machine.gpus), memory=self.memory(config)
+            TensorRtBackend,
+            config,
+            folder,
+            options,
+            gpus=range(self.machine.gpus),
+            memory=self.memory(config),
         )
 
     def close(self) -> None:

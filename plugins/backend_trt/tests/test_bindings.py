@@ -27,7 +27,9 @@ def test_the_full_runtime_is_preferred(simulation, monkeypatch):
 def test_missing_bindings_give_installation_instructions(monkeypatch, wanted):
     for name in ("tensorrt", "tensorrt_lean"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(Unavailable, match=r"TensorRT cannot be imported \(.* 'tritonpy-backend-trt\[full\]'") as caught:
+    with pytest.raises(
+        Unavailable, match=r"TensorRT cannot be imported \(.* 'tritonpy-backend-trt\[full\]'"
+    ) as caught:
         import_tensorrt(wanted)
     assert ("tensorrt:" in caught.value.message) == (wanted != "lean")
     assert ("tensorrt_lean:" in caught.value.message) == (wanted != "full")
@@ -58,13 +60,22 @@ def test_the_real_bindings_have_all_used_names(real):
         "IGpuAllocator": ["allocate", "allocate_async", "deallocate", "deallocate_async", "reallocate"],
     }  # fmt: skip
     lacking = [
-        f"{kind}.{name}" for kind, names in expected.items() for name in names if not hasattr(getattr(real, kind), name)
+        f"{kind}.{name}"
+        for kind, names in expected.items()
+        for name in names
+        if not hasattr(getattr(real, kind), name)
     ]
     assert lacking == []
-    assert {"STATIC", "ON_PROFILE_CHANGE"} <= set(real.ExecutionContextAllocationStrategy.__members__)
+    assert {"STATIC", "ON_PROFILE_CHANGE"} <= set(
+        real.ExecutionContextAllocationStrategy.__members__
+    )
     assert {"INPUT", "OUTPUT"} <= set(real.TensorIOMode.__members__)
-    assert {"FLOAT", "HALF", "BF16", "INT8", "UINT8", "INT32", "INT64", "BOOL"} <= set(real.DataType.__members__)
-    assert {"INTERNAL_ERROR", "ERROR", "WARNING", "INFO", "VERBOSE"} == set(real.ILogger.Severity.__members__)
+    assert {"FLOAT", "HALF", "BF16", "INT8", "UINT8", "INT32", "INT64", "BOOL"} <= set(
+        real.DataType.__members__
+    )
+    assert {"INTERNAL_ERROR", "ERROR", "WARNING", "INFO", "VERBOSE"} == set(
+        real.ILogger.Severity.__members__
+    )
 
 
 def test_the_simulation_has_only_names_of_the_real_bindings(real):
@@ -83,7 +94,10 @@ def test_the_simulation_has_only_names_of_the_real_bindings(real):
         "itemsize",
         "memory_shape",
     }
-    for mine, theirs in ((simulated.Engine, real.ICudaEngine), (simulated.ExecutionContext, real.IExecutionContext)):
+    for mine, theirs in (
+        (simulated.Engine, real.ICudaEngine),
+        (simulated.ExecutionContext, real.IExecutionContext),
+    ):
         public = {name for name in vars(mine) if not name.startswith("_")} - own
         assert [name for name in public if not hasattr(theirs, name)] == []
 
@@ -91,4 +105,6 @@ def test_the_simulation_has_only_names_of_the_real_bindings(real):
 def test_callback_classes_can_be_derived_from_the_real_ones(real):
     assert isinstance(get_logger(real), real.ILogger)
     assert isinstance(create_allocator(real, None, AllocationTracker(None)), real.IGpuAllocator)
-    assert isinstance(output_allocator(real, GrowableBuffer(lambda _size: None)), real.IOutputAllocator)
+    assert isinstance(
+        output_allocator(real, GrowableBuffer(lambda _size: None)), real.IOutputAllocator
+    )

@@ -16,7 +16,12 @@ def sets_of(harness):
     [
         (plans.double(), {"IN": 128, "OUT": 128}, {}, []),
         (plans.packed(), {"IN": 4 * 16 * 2, "OUT": 4 * 16 * 2}, {}, []),
-        (plans.expand(batched=True), {"IN": 64, "FILLED": 8 * 4 * 5 * 4}, {"SIZE": (3,), "SIZES": (3,)}, []),
+        (
+            plans.expand(batched=True),
+            {"IN": 64, "FILLED": 8 * 4 * 5 * 4},
+            {"SIZE": (3,), "SIZES": (3,)},
+            [],
+        ),
         (plans.positives(), {"IN": 16 * 4}, {}, ["OUT"]),
     ],
 )

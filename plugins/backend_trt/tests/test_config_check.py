@@ -41,13 +41,24 @@ def field(text, what="input", name="IN"):
             BATCH + IN + field("data_type: TYPE_FP32 dims: 1 reshape { }", "output", "OUT"),
             (PLAIN[0], info("OUT", -1, output=True)),
         ),
-        (BATCH + field("data_type: TYPE_INT32 dims: 2 is_shape_tensor: true") + OUT, (SHAPE_IN, ROWS)),
-        (field("data_type: TYPE_INT32 dims: 3 is_shape_tensor: true") + OUT, (SHAPE_IN, info("OUT", 4, output=True))),
         (
-            BATCH + IN + field("data_type: TYPE_INT64 dims: 2 is_shape_tensor: true", "output", "OUT"),
+            BATCH + field("data_type: TYPE_INT32 dims: 2 is_shape_tensor: true") + OUT,
+            (SHAPE_IN, ROWS),
+        ),
+        (
+            field("data_type: TYPE_INT32 dims: 3 is_shape_tensor: true") + OUT,
+            (SHAPE_IN, info("OUT", 4, output=True)),
+        ),
+        (
+            BATCH
+            + IN
+            + field("data_type: TYPE_INT64 dims: 2 is_shape_tensor: true", "output", "OUT"),
             (PLAIN[0], SHAPE_OUT),
         ),
-        (BATCH + field("data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true") + OUT, (info("IN", -1), ROWS)),
+        (
+            BATCH + field("data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true") + OUT,
+            (info("IN", -1), ROWS),
+        ),
         (
             BATCH + IN + OUT + " batch_output { target_name: 'OUT' source_input: 'IN' }",
             (PLAIN[0], info("OUT", -1, output=True)),

@@ -28,16 +28,22 @@ def complete(text="", found=None):
 
 
 def test_a_configuration_is_completed_from_the_engine():
-    assert complete() == config("""
+    assert (
+        complete()
+        == config("""
         max_batch_size: 8 dynamic_batching { }
         input { name: 'IN' data_type: TYPE_FP32 dims: 4 } output { name: 'OUT' data_type: TYPE_INT64 dims: 2 }""")
+    )
 
 
 def test_the_batch_size_is_the_largest_of_the_selected_profiles():
     found = signature(profiles=[profile(0, 8), profile(1, 32), profile(2, 16)])
     assert complete(found=found).max_batch_size == 8
     assert (
-        complete("instance_group { profile: ['0', '2'] } instance_group { profile: '1' }", found).max_batch_size == 32
+        complete(
+            "instance_group { profile: ['0', '2'] } instance_group { profile: '1' }", found
+        ).max_batch_size
+        == 32
     )
     with pytest.raises(
         Internal,
@@ -56,7 +62,9 @@ def test_a_smaller_batch_size_is_kept_and_a_larger_one_rejected():
 
 
 def test_batches_of_one_and_a_chosen_scheduler_are_left_alone():
-    assert complete(found=signature(profiles=[profile(0, 1)])).WhichOneof("scheduling_choice") is None
+    assert (
+        complete(found=signature(profiles=[profile(0, 1)])).WhichOneof("scheduling_choice") is None
+    )
     assert complete("sequence_batching { }").WhichOneof("scheduling_choice") == "sequence_batching"
 
 
@@ -67,9 +75,7 @@ def test_dims_that_include_the_batch_disable_batching():
 
 
 def test_dims_that_contradict_each_other_are_refused():
-    text = (
-        "input { name: 'IN' data_type: TYPE_FP32 dims: [-1, 4] } output { name: 'OUT' data_type: TYPE_INT64 dims: 2 }"
-    )
+    text = "input { name: 'IN' data_type: TYPE_FP32 dims: [-1, 4] } output { name: 'OUT' data_type: TYPE_INT64 dims: 2 }"
     with pytest.raises(Internal, match="model tensor configurations are contradicting each other"):
         complete(text)
 
@@ -81,13 +87,20 @@ def test_dims_that_hint_a_batch_need_an_engine_that_has_one():
         OUT,
         profiles=[Profile(0, {"IN": profile(0, 8).shapes["IN"], "S": Range((), (), ())}, {})],
     )
-    with pytest.raises(Internal, match="hints for dynamic batching but the underlying engine doesn't support batching"):
+    with pytest.raises(
+        Internal,
+        match="hints for dynamic batching but the underlying engine doesn't support batching",
+    ):
         complete("input { name: 'IN' data_type: TYPE_FP32 dims: 4 }", found)
 
 
 def test_a_tensor_with_only_a_name_is_completed():
     found = complete("input { name: 'IN' }")
-    assert (found.input[0].data_type, list(found.input[0].dims), found.max_batch_size) == (11, [4], 8)
+    assert (found.input[0].data_type, list(found.input[0].dims), found.max_batch_size) == (
+        11,
+        [4],
+        8,
+    )
 
 
 def test_configured_values_are_kept():
@@ -96,8 +109,14 @@ def test_configured_values_are_kept():
 
 
 def test_scalars_have_one_element():
-    found = complete(found=signature(info("IN"), OUT, profiles=[Profile(0, {"IN": Range((), (), ())}, {})]))
-    assert (found.max_batch_size, list(found.input[0].dims), found.input[0].HasField("reshape")) == (0, [1], True)
+    found = complete(
+        found=signature(info("IN"), OUT, profiles=[Profile(0, {"IN": Range((), (), ())}, {})])
+    )
+    assert (
+        found.max_batch_size,
+        list(found.input[0].dims),
+        found.input[0].HasField("reshape"),
+    ) == (0, [1], True)
 
 
 def test_batches_of_scalars_have_one_element():
@@ -109,7 +128,12 @@ def test_shape_tensors_are_marked_and_their_batch_is_the_servers():
     size = info("SIZE", 3, datatype="INT32", is_shape=True)
     shapes = {"IN": profile(0, 8).shapes["IN"], "SIZE": Range((3,), (3,), (3,))}
     found = complete(
-        found=signature(IN, size, OUT, profiles=[Profile(0, shapes, {"SIZE": Range((1, 1, 1), (2, 2, 2), (4, 9, 9))})])
+        found=signature(
+            IN,
+            size,
+            OUT,
+            profiles=[Profile(0, shapes, {"SIZE": Range((1, 1, 1), (2, 2, 2), (4, 9, 9))})],
+        )
     )
     assert found.max_batch_size == 4
     assert (found.input[1].is_shape_tensor, list(found.input[1].dims)) == (True, [2])
@@ -166,4 +190,7 @@ def test_tensors_of_the_server_are_not_client_tensors():
 
 
 def test_an_unsupported_type_is_not_completed():
-    assert complete(found=signature(info("IN", -1, 4, datatype="INVALID"), OUT)).input[0].data_type == 0
+    assert (
+        complete(found=signature(info("IN", -1, 4, datatype="INVALID"), OUT)).input[0].data_type
+        == 0
+    )

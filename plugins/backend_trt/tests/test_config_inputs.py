@@ -21,7 +21,12 @@ sequence_batching {
 
 def test_config_inputs_include_those_added_by_the_server():
     found = list(
-        config_inputs(config("input { name: 'IN' data_type: TYPE_UINT8 dims: [4, 1] reshape { shape: 4 } }" + SEQUENCE))
+        config_inputs(
+            config(
+                "input { name: 'IN' data_type: TYPE_UINT8 dims: [4, 1] reshape { shape: 4 } }"
+                + SEQUENCE
+            )
+        )
     )
     assert found == [
         ConfigInput("IN", "input", "UINT8", (4,)),

@@ -17,7 +17,9 @@ def make(simulation):
         runtime = simulation.trt.Runtime(get_logger(simulation.trt))
         engine = runtime.deserialize_cuda_engine(plan)
         signature = read_signature(engine)
-        raw = engine.create_execution_context(simulation.trt.ExecutionContextAllocationStrategy.STATIC)
+        raw = engine.create_execution_context(
+            simulation.trt.ExecutionContextAllocationStrategy.STATIC
+        )
         return ExecutionContext(raw, signature.profiles[0], "default", signature, "m_0")
 
     return context
@@ -67,11 +69,14 @@ def test_shapes_are_set_again_after_an_error(make):
 def test_tensorrts_failures_get_tritons_text(make):
     context = make(plans.add_sub())
     with pytest.raises(
-        Internal, match="failed to specify the dimensions of all input tensors or values of all input shape tensors"
+        Internal,
+        match="failed to specify the dimensions of all input tensors or values of all input shape tensors",
     ):
         context.set_inputs({"A": (1, 4)}, {})
     context.raw.set_input_shape = lambda *_given: False
-    with pytest.raises(Internal, match=r"trt failed to set binding dimension to \[2,4\] for input 'A' for m_0"):
+    with pytest.raises(
+        Internal, match=r"trt failed to set binding dimension to \[2,4\] for input 'A' for m_0"
+    ):
         context.set_inputs({"A": (2, 4)}, {})
     with pytest.raises(InvalidArgument, match="'X' does not map to an input or output tensor"):
         context.set_address("X", np.zeros(1).ctypes.data)

@@ -58,14 +58,24 @@ def built(gpu, tmp_path, monkeypatch):
 )
 def test_the_digits_of_the_readme_are_recognised_on_a_gpu(built, gpu, text):
     folder, trained = built
-    parsed = config(f"backend: 'tensorrt' platform: 'tensorrt_plan' instance_group {{ gpus: {gpu} }} {text}")
+    parsed = config(
+        f"backend: 'tensorrt' platform: 'tensorrt_plan' instance_group {{ gpus: {gpu} }} {text}"
+    )
     pools = MemoryPools(DeviceSettings(), [gpu], CudaCalls)
-    harness = BackendHarness(TensorRtBackend, parsed, folder, gpus=[gpu], memory=pools.of_model(parsed.optimization))
+    harness = BackendHarness(
+        TensorRtBackend, parsed, folder, gpus=[gpu], memory=pools.of_model(parsed.optimization)
+    )
     images = (trained["digits"].data[:100] / 16).astype(np.float32)
     with harness:
         assert harness.model.config.max_batch_size == 32
-        requests = [harness.request({"image": images[start : start + 4]}) for start in range(0, 100, 4)]
-        found = [output(answer, "scores").argmax(1) for request in requests for [answer] in harness.execute(request)]
+        requests = [
+            harness.request({"image": images[start : start + 4]}) for start in range(0, 100, 4)
+        ]
+        found = [
+            output(answer, "scores").argmax(1)
+            for request in requests
+            for [answer] in harness.execute(request)
+        ]
         assert sum(usage.byte_size for usage in harness.memory_usage()) > 0
     pools.close()
     assert np.concatenate(found).tolist() == trained["trained"].predict(images).tolist()

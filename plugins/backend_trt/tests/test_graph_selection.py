@@ -18,7 +18,9 @@ def exact(*shape):
 
 
 def test_a_spec_without_shapes_uses_the_profiles_optimum():
-    assert graph_shapes(GraphSpec(4, 4), PROFILE, {"A"}, "m_0") == GraphShapes(((4, 8), (3,)), ((4, 8), (3,)))
+    assert graph_shapes(GraphSpec(4, 4), PROFILE, {"A"}, "m_0") == GraphShapes(
+        ((4, 8), (3,)), ((4, 8), (3,))
+    )
 
 
 def test_a_model_that_does_not_batch_has_the_graph_of_its_optimum():
@@ -35,7 +37,9 @@ def test_a_profile_that_does_not_allow_the_shapes_has_no_such_graph():
 
 
 def test_shapes_have_to_be_given_for_every_input():
-    with pytest.raises(InvalidArgument, match="trt failed to set input shape for unknown input 'COUNTS' for m_0"):
+    with pytest.raises(
+        InvalidArgument, match="trt failed to set input shape for unknown input 'COUNTS' for m_0"
+    ):
         graph_shapes(GraphSpec(1, 1, {"A": (8,)}, {"A": (8,)}), PROFILE, {"A"}, "m_0")
 
 

@@ -11,11 +11,18 @@ ON = "optimization { cuda { graphs: true } }"
 
 
 def spec(text, batch=8):
-    return config(f"max_batch_size: {batch} optimization {{ cuda {{ graphs: true graph_spec {{ {text} }} }} }}")
+    return config(
+        f"max_batch_size: {batch} optimization {{ cuda {{ graphs: true graph_spec {{ {text} }} }} }}"
+    )
 
 
 def test_graphs_are_off_unless_the_configuration_has_them():
-    assert graph_specs(config("max_batch_size: 8 optimization { cuda { graph_spec { batch_size: 99 } } }")) == []
+    assert (
+        graph_specs(
+            config("max_batch_size: 8 optimization { cuda { graph_spec { batch_size: 99 } } }")
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,8 +43,12 @@ def test_without_specs_small_and_preferred_batches_get_graphs(text, sizes):
 def test_a_spec_gives_shapes_and_lower_bounds():
     shape = "input { key: 'A' value { dim: [4, 8] } }"
     least = "graph_lower_bound { batch_size: 2 input { key: 'A' value { dim: [1, 8] } } }"
-    assert graph_specs(spec(f"batch_size: 4 {shape} {least}")) == [GraphSpec(4, 2, {"A": (4, 8)}, {"A": (1, 8)})]
-    assert graph_specs(spec(f"batch_size: 4 {shape}")) == [GraphSpec(4, 4, {"A": (4, 8)}, {"A": (4, 8)})]
+    assert graph_specs(spec(f"batch_size: 4 {shape} {least}")) == [
+        GraphSpec(4, 2, {"A": (4, 8)}, {"A": (1, 8)})
+    ]
+    assert graph_specs(spec(f"batch_size: 4 {shape}")) == [
+        GraphSpec(4, 4, {"A": (4, 8)}, {"A": (4, 8)})
+    ]
 
 
 def bound(least, shape="dim: 4"):

@@ -30,7 +30,9 @@ def test_batches_of_the_captured_sizes_run_as_graphs(simulation, more):
         plans.double(),
         f"optimization {{ {more} cuda {{ graphs: true }} }} dynamic_batching {{ preferred_batch_size: 4 }}",
     ) as harness:
-        assert machine.count(Runnable) == 3 * (2 if more else 1)  # of 1, 4 and 8 rows, for each set of buffers
+        assert machine.count(Runnable) == 3 * (
+            2 if more else 1
+        )  # of 1, 4 and 8 rows, for each set of buffers
         for rows, launched in ((1, 1), (4, 2), (8, 3), (2, 3), (1, 4)):
             run(harness, rows, rows)
             assert machine.launches == launched
@@ -58,7 +60,8 @@ def test_a_batch_in_a_larger_graph_is_padded_with_zeros_in_every_dimension(simul
         f"graph_lower_bound {{ batch_size: 1 input {{ key: 'IN' value {{ {least} }} }} }} }}"
     )
     with simulation.load(
-        plans.grid(), cuda(spec) + "input { name: 'IN' dims: [-1, -1] } output { name: 'OUT' dims: [-1, -1] }"
+        plans.grid(),
+        cuda(spec) + "input { name: 'IN' dims: [-1, -1] } output { name: 'OUT' dims: [-1, -1] }",
     ) as harness:
         array = np.arange(1, 13, dtype=np.float32).reshape(2, 2, 3)
         [[answer]] = harness.execute(harness.request({"IN": array}))
@@ -104,7 +107,9 @@ def test_engines_whose_shapes_depend_on_values_have_no_graphs(simulation, plan, 
 def test_a_spec_of_unknown_inputs_fails_the_load_and_leaves_nothing_on_the_gpu(simulation):
     spec = "graph_spec { batch_size: 1 input { key: 'X' value { dim: 4 } } }"
     with (
-        pytest.raises(InvalidArgument, match="trt failed to set input shape for unknown input 'IN'"),
+        pytest.raises(
+            InvalidArgument, match="trt failed to set input shape for unknown input 'IN'"
+        ),
         simulation.load(plans.double(), cuda(spec)),
     ):
         pass

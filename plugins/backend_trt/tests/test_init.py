@@ -15,5 +15,7 @@ def test_registering_the_backend_imports_neither_tensorrt_nor_cuda():
         "import sys, tritonpy_backend_trt, tritonpy_backend_trt.backend;"
         "print([name for name in sys.modules if name.partition('.')[0] in ('tensorrt', 'tensorrt_lean', 'cuda')])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"

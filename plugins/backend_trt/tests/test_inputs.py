@@ -32,7 +32,9 @@ def batch(*requests, **more):
 
 
 def test_adjacent_inputs_are_one_view_of_the_same_memory():
-    [span] = adjacent_views(batch(request(A=REGION[:2]), request(A=REGION[2:3]), request(A=REGION[3:7])))
+    [span] = adjacent_views(
+        batch(request(A=REGION[:2]), request(A=REGION[2:3]), request(A=REGION[3:7]))
+    )
     assert (span.name, span.datatype, span.shape) == ("A", "FP32", (7, 4))
     assert np.shares_memory(span.data, REGION)
     assert span.data.tolist() == REGION[:7].tolist()
@@ -44,8 +46,14 @@ def test_adjacent_inputs_are_one_view_of_the_same_memory():
     [
         (request(A=REGION[:2]), request(A=REGION[3:4])),  # a gap
         (request(A=REGION[2:3]), request(A=REGION[:2])),  # the wrong order
-        (request(A=REGION[:2], B=REGION[4:6]), request(A=REGION[2:3], B=REGION[7:8])),  # one of two inputs
-        (request(A=REGION[:2], B=REGION[4:6]), request(A=REGION[2:4])),  # an input that is not there
+        (
+            request(A=REGION[:2], B=REGION[4:6]),
+            request(A=REGION[2:3], B=REGION[7:8]),
+        ),  # one of two inputs
+        (
+            request(A=REGION[:2], B=REGION[4:6]),
+            request(A=REGION[2:4]),
+        ),  # an input that is not there
     ],
 )
 def test_inputs_that_are_not_adjacent_are_gathered(requests):
@@ -66,7 +74,9 @@ def test_adjacent_requests_are_copied_at_once(simulation):
         requests = [harness.request({"IN": REGION[:1]}) for _ in range(2)]
         for number, each in enumerate(requests):
             rows = REGION[number : number + 1]
-            each.inputs["IN"] = Tensor.from_buffer("IN", "FP32", rows.shape, memoryview(rows).cast("B"))
+            each.inputs["IN"] = Tensor.from_buffer(
+                "IN", "FP32", rows.shape, memoryview(rows).cast("B")
+            )
         copies = simulation.machine.copies
         answers = harness.execute(*requests)
         assert simulation.machine.copies - copies == 2  # there and back

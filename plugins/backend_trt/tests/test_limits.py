@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy import Internal, InvalidArgument
-from tritonpy_backend_trt.limits import check_shape, check_values, max_rows, narrow_profile, range_violation
+from tritonpy_backend_trt.limits import (
+    check_shape,
+    check_values,
+    max_rows,
+    narrow_profile,
+    range_violation,
+)
 from tritonpy_backend_trt.signature import Profile, Range, Signature, TensorInfo
 
 from .descriptions import config, info
@@ -22,7 +28,10 @@ def profile(allowed=ALLOWED, values=None, name="IN"):
 def test_a_shape_is_outside_exactly_when_a_known_size_is(shape):
     fits = (
         len(shape) == 2
-        and all(size == -1 or low <= size <= high for low, size, high in zip((1, 2), shape, (8, 4), strict=True))
+        and all(
+            size == -1 or low <= size <= high
+            for low, size, high in zip((1, 2), shape, (8, 4), strict=True)
+        )
         if len(shape) == 2
         else False
     )
@@ -67,7 +76,9 @@ def test_an_open_dimension_keeps_the_largest_size_of_the_profile():
 
 
 def test_shape_tensors_are_not_narrowed():
-    text = "max_batch_size: 4 input { name: 'IN' data_type: TYPE_INT32 dims: 1 is_shape_tensor: true }"
+    text = (
+        "max_batch_size: 4 input { name: 'IN' data_type: TYPE_INT32 dims: 1 is_shape_tensor: true }"
+    )
     given_profile = profile(Range((2,), (2,), (2,)), {"IN": ALLOWED})
     signature = Signature({"IN": TensorInfo("IN", "INT32", (2,), is_input=True, is_shape=True)}, ())
     assert narrow_profile(given_profile, config(text), signature) == given_profile
@@ -88,7 +99,11 @@ def test_a_configured_shape_that_the_profile_does_not_have_is_refused():
     [
         ({"A": ALLOWED}, {}, 8),
         ({"A": ALLOWED, "B": Range((1,), (1,), (6,))}, {}, 6),
-        ({"A": ALLOWED, "SIZE": Range((3,), (3,), (3,))}, {"SIZE": Range((1, 1, 1), (2, 2, 2), (5, 9, 9))}, 5),
+        (
+            {"A": ALLOWED, "SIZE": Range((3,), (3,), (3,))},
+            {"SIZE": Range((1, 1, 1), (2, 2, 2), (5, 9, 9))},
+            5,
+        ),
         ({"A": Range((), (), ())}, {}, 0),
         ({}, {}, 0),
     ],

@@ -10,7 +10,13 @@ from tritonpy_backend_trt.logger import collect_errors, get_logger, last_error, 
 
 @pytest.mark.parametrize(
     ("severity", "level"),
-    [("INTERNAL_ERROR", "ERROR"), ("ERROR", "ERROR"), ("WARNING", "WARNING"), ("INFO", "INFO"), ("VERBOSE", "DEBUG")],
+    [
+        ("INTERNAL_ERROR", "ERROR"),
+        ("ERROR", "ERROR"),
+        ("WARNING", "WARNING"),
+        ("INFO", "INFO"),
+        ("VERBOSE", "DEBUG"),
+    ],
 )
 def test_tensorrts_messages_are_logged(simulation, caplog, severity, level):
     caplog.set_level(logging.DEBUG)

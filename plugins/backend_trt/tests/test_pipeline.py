@@ -40,7 +40,10 @@ LAYOUTS = [
 def test_overlapping_executions_do_not_mix(simulation, text, policy, hasty):
     simulation.machine.hasty = hasty
     with simulation.load(plans.double(), text, execution_policy=policy) as harness:
-        requests = [put(harness, harness.request({"IN": np.full((1 + n % 3, 4), n, np.float32)})) for n in range(40)]
+        requests = [
+            put(harness, harness.request({"IN": np.full((1 + n % 3, 4), n, np.float32)}))
+            for n in range(40)
+        ]
         harness.recorder.wait(*requests)
         for number, request in enumerate(requests):
             [answer] = harness.recorder.responses(request)
@@ -51,8 +54,12 @@ def test_responses_are_sent_by_another_thread_after_execute_returns(simulation):
     names = []
     with simulation.load(plans.double()) as harness:
         request = harness.request({"IN": floats([1, 2, 3, 4])})
-        request.sink = type(request.sink)(lambda request, response: names.append(threading.current_thread().name))
-        harness.recorder.respond = lambda requests, responses: names.append(threading.current_thread().name)
+        request.sink = type(request.sink)(
+            lambda request, response: names.append(threading.current_thread().name)
+        )
+        harness.recorder.respond = lambda requests, responses: names.append(
+            threading.current_thread().name
+        )
         put(harness, request)
         harness.close_instance()
     assert names == ["m_0 responses"]
@@ -76,7 +83,9 @@ def test_unrequested_outputs_stay_on_the_gpu(simulation):
     names = ["SUM", "DIFFERENCE"]
 
     def batch(*outputs):
-        wanted = [None if each is None else {name: OutputSpec(name) for name in each} for each in outputs]
+        wanted = [
+            None if each is None else {name: OutputSpec(name) for name in each} for each in outputs
+        ]
         return Batch([InferRequest("m", {}, None, outputs=each) for each in wanted])
 
     assert requested_outputs(batch(["SUM"], None), names) == names
@@ -89,7 +98,10 @@ def test_a_batch_runs_under_the_nearest_profile(simulation):
     plan = plans.plan("double", tensors, plans.rows((1, 1, 2), (1, 8, 16)))
     with simulation.load(plan, "instance_group { profile: ['0', '1'] }") as harness:
         assert harness.model.config.max_batch_size == 16
-        contexts = {context.profile.index: context for context in harness.instance._pipeline._resources.contexts}
+        contexts = {
+            context.profile.index: context
+            for context in harness.instance._pipeline._resources.contexts
+        }
         for rows, index in ((1, 0), (2, 0), (3, 1), (16, 1)):
             shapes = {number: context.raw.shapes["IN"] for number, context in contexts.items()}
             [[answer]] = answers(harness, np.ones((rows, 4), np.float32))
@@ -102,7 +114,9 @@ def test_a_batch_runs_under_the_nearest_profile(simulation):
 def test_a_batch_that_no_profile_allows_fails_and_the_next_one_runs(simulation, caplog):
     tensors = [plans.tensor("IN", [-1, -1]), plans.tensor("OUT", [-1, -1], output=True)]
     shapes = [{"IN": [[1, 1], [2, 2], [4, size]]} for size in (2, 3)]
-    with simulation.load(plans.plan("double", tensors, shapes), "instance_group { profile: ['0', '1'] }") as harness:
+    with simulation.load(
+        plans.plan("double", tensors, shapes), "instance_group { profile: ['0', '1'] }"
+    ) as harness:
         [[answer]] = answers(harness, np.ones((1, 5), np.float32))
         assert answer.error.message == (
             "request specifies invalid shape for input 'IN' for m_0. Error details: model expected the shape of dimension 1 to be "
@@ -113,16 +127,25 @@ def test_a_batch_that_no_profile_allows_fails_and_the_next_one_runs(simulation, 
         assert output(answer, "OUT").tolist() == [[2] * 3]
 
 
-@pytest.mark.parametrize("text", ["", "optimization { eager_batching: true cuda { output_copy_stream: true } }"])
+@pytest.mark.parametrize(
+    "text", ["", "optimization { eager_batching: true cuda { output_copy_stream: true } }"]
+)
 def test_data_dependent_output_sizes_are_supported(simulation, text):
-    with simulation.load(plans.positives(), "max_batch_size: 0 input { name: 'IN' dims: -1 } " + text) as harness:
+    with simulation.load(
+        plans.positives(), "max_batch_size: 0 input { name: 'IN' dims: -1 } " + text
+    ) as harness:
         for values in ([1, -1, 2, -2], [-1], list(range(1, 17)), [3]):
             [[answer]] = answers(harness, np.array(values, np.float32))
             assert output(answer, "OUT").tolist() == [value for value in values if value > 0]
-        requests = [put(harness, harness.request({"IN": np.arange(-1, n, dtype=np.float32)})) for n in range(2, 15)]
+        requests = [
+            put(harness, harness.request({"IN": np.arange(-1, n, dtype=np.float32)}))
+            for n in range(2, 15)
+        ]
         harness.recorder.wait(*requests)
         for n, request in enumerate(requests, 2):
-            assert output(harness.recorder.responses(request)[0], "OUT").tolist() == list(range(1, n))
+            assert output(harness.recorder.responses(request)[0], "OUT").tolist() == list(
+                range(1, n)
+            )
 
 
 def test_shape_tensors_without_batching_are_unchanged(simulation):
@@ -138,7 +161,10 @@ def test_shape_tensors_without_batching_are_unchanged(simulation):
 def test_the_batch_is_the_first_value_of_a_shape_tensor(simulation):
     with simulation.load(plans.expand(batched=True)) as harness:
         size = np.array([2, 3], np.int32)
-        requests = [harness.request({"IN": np.full((rows, 2), 7, np.float32), "SIZE": size}) for rows in (1, 2)]
+        requests = [
+            harness.request({"IN": np.full((rows, 2), 7, np.float32), "SIZE": size})
+            for rows in (1, 2)
+        ]
         [one], [two] = harness.execute(*requests)
     assert output(one, "FILLED").shape == (1, 2, 3)
     assert output(two, "FILLED").tolist() == np.full((2, 2, 3), 7).tolist()
@@ -155,9 +181,13 @@ def test_the_batch_is_the_first_value_of_a_shape_tensor(simulation):
 )
 def test_shape_values_that_the_profile_does_not_allow_are_refused(simulation, size, message):
     with simulation.load(plans.expand(batched=True)) as harness:
-        [[answer]] = harness.execute(harness.request({"IN": floats([7, 0]), "SIZE": np.array(size, np.int32)}))
+        [[answer]] = harness.execute(
+            harness.request({"IN": floats([7, 0]), "SIZE": np.array(size, np.int32)})
+        )
         assert answer.error.message == message
-        [[answer]] = harness.execute(harness.request({"IN": floats([7, 0]), "SIZE": np.array([1, 1], np.int32)}))
+        [[answer]] = harness.execute(
+            harness.request({"IN": floats([7, 0]), "SIZE": np.array([1, 1], np.int32)})
+        )
         assert output(answer, "FILLED").tolist() == [[[7]]]
 
 
@@ -202,7 +232,10 @@ def test_packed_tensors_are_copied_in_their_memory_layout(simulation):
 def test_a_packed_input_without_its_padding_is_refused_as_triton_does(simulation):
     with simulation.load(plans.packed()) as harness:
         [[answer]] = harness.execute(packed_request(harness, packed(1)[:, :3], (1, 3, 2, 2)))
-    assert answer.error.message == "input byte size mismatch for input 'IN' for model 'm'. Expected 32, got 24"
+    assert (
+        answer.error.message
+        == "input byte size mismatch for input 'IN' for model 'm'. Expected 32, got 24"
+    )
 
 
 def test_a_missing_input_is_rejected(simulation):
@@ -211,13 +244,17 @@ def test_a_missing_input_is_rejected(simulation):
     assert answer.error.message == "failed to obtain the input 'B' for model 'm'"
 
 
-@pytest.mark.parametrize("call", ["cudaMemcpyAsync", "cudaEventRecord", "cudaStreamWaitEvent", "enqueue"])
+@pytest.mark.parametrize(
+    "call", ["cudaMemcpyAsync", "cudaEventRecord", "cudaStreamWaitEvent", "enqueue"]
+)
 def test_a_failed_copy_fails_its_batch_and_the_next_one_runs(simulation, call):
     with simulation.load(plans.double()) as harness:
         simulation.machine.refusals[call] = 700
         [[answer]] = answers(harness, floats([1, 2, 3, 4]))
         assert answer.error is not None
-        assert ("unable to enqueue for inference m_0" in answer.error.message) == (call == "enqueue")
+        assert ("unable to enqueue for inference m_0" in answer.error.message) == (
+            call == "enqueue"
+        )
         [[answer]] = answers(harness, floats([1, 2, 3, 4]))
         assert output(answer, "OUT").tolist() == [[2, 4, 6, 8]]
         assert harness.instance.is_ready()
@@ -236,7 +273,9 @@ def test_close_responds_to_pending_executions(simulation):
     with simulation.load(plans.double(), "optimization { eager_batching: true }") as harness:
         requests = [put(harness, harness.request({"IN": floats([n] * 4)})) for n in range(5)]
         harness.close_instance()
-        assert [output(harness.recorder.responses(request)[0], "OUT")[0, 0] for request in requests] == [0, 2, 4, 6, 8]
+        assert [
+            output(harness.recorder.responses(request)[0], "OUT")[0, 0] for request in requests
+        ] == [0, 2, 4, 6, 8]
 
 
 def test_both_ends_of_an_execution_are_stamped(simulation):

@@ -21,7 +21,10 @@ def model(folder, text=""):
     [
         ("", "model.plan"),
         ("default_model_filename: 'other.plan'", "other.plan"),
-        ("default_model_filename: 'other.plan' cc_model_filenames { key: '8.6' value: 'ada.plan' }", "ada.plan"),
+        (
+            "default_model_filename: 'other.plan' cc_model_filenames { key: '8.6' value: 'ada.plan' }",
+            "ada.plan",
+        ),
         ("cc_model_filenames { key: '7.5' value: 'turing.plan' }", "model.plan"),
     ],
 )
@@ -33,11 +36,18 @@ def test_the_configuration_names_the_plan(tmp_path: Path, text, name):
 def test_a_missing_plan_is_named_with_tritons_text(tmp_path):
     with pytest.raises(Unavailable) as caught:
         plan_path(model(tmp_path), "8.6", "m_0")
-    assert caught.value.message == f"unable to find '{tmp_path / 'model.plan'}' for model instance 'm_0'"
+    assert (
+        caught.value.message
+        == f"unable to find '{tmp_path / 'model.plan'}' for model instance 'm_0'"
+    )
 
 
 @pytest.mark.parametrize(
-    "text", ["default_model_filename: '../../x.plan'", "cc_model_filenames { key: '8.6' value: '../../x.plan' }"]
+    "text",
+    [
+        "default_model_filename: '../../x.plan'",
+        "cc_model_filenames { key: '8.6' value: '../../x.plan' }",
+    ],
 )
 def test_a_plan_outside_the_models_folder_is_refused(tmp_path: Path, text):
     with pytest.raises(InvalidArgument, match="is outside the model's folder"):

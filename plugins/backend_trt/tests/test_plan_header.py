@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_backend_trt.plan_header import HEADER_SIZE, Version, plan_error, plan_version, version_hint
+from tritonpy_backend_trt.plan_header import (
+    HEADER_SIZE,
+    Version,
+    plan_error,
+    plan_version,
+    version_hint,
+)
 
 from .simulated.plans import header
 
@@ -47,7 +53,9 @@ def test_arbitrary_bytes_are_a_plan_or_have_an_error(header):
 
 def test_a_plan_of_the_installed_version_has_no_hint():
     assert version_hint(Version(11, 4, 0, 106), "11.4.0.106", False) == ""
-    assert version_hint(Version(11, 4, 0, 99), "11.4.0.106", False) == ""  # builds of one version are compatible
+    assert (
+        version_hint(Version(11, 4, 0, 99), "11.4.0.106", False) == ""
+    )  # builds of one version are compatible
     assert version_hint(None, "11.4.0.106", False) == ""
 
 

@@ -18,9 +18,14 @@ def test_plugins_of_tensorrt_are_registered_once_where_the_runtime_has_them(simu
 
 
 def test_configured_libraries_are_loaded(simulation):
-    load_libraries(simulation.trt, f"{ctypes.util.find_library('m')};;{ctypes.util.find_library('c')}")
+    load_libraries(
+        simulation.trt, f"{ctypes.util.find_library('m')};;{ctypes.util.find_library('c')}"
+    )
 
 
 def test_a_missing_library_is_named(simulation):
-    with pytest.raises(Unavailable, match=r"unable to load TensorRT plugins: /nowhere/plugin.so: .*option 'plugins'"):
+    with pytest.raises(
+        Unavailable,
+        match=r"unable to load TensorRT plugins: /nowhere/plugin.so: .*option 'plugins'",
+    ):
         load_libraries(simulation.trt, "/nowhere/plugin.so")

@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 
 from tritonpy import InvalidArgument
 from tritonpy_backend_trt.limits import range_violation
-from tritonpy_backend_trt.profiles import check_index, no_profile_message, profiles_by_index, select_profile
+from tritonpy_backend_trt.profiles import (
+    check_index,
+    no_profile_message,
+    profiles_by_index,
+    select_profile,
+)
 from tritonpy_backend_trt.signature import Profile, Range
 
 
@@ -22,7 +27,9 @@ LARGE = profile(1, (1, 8), (16, 8), (32, 8))
 def profiles(draw):
     found = []
     for index in range(draw(st.integers(1, 4))):
-        triples = [sorted(draw(st.lists(st.integers(1, 20), min_size=3, max_size=3))) for _ in range(2)]
+        triples = [
+            sorted(draw(st.lists(st.integers(1, 20), min_size=3, max_size=3))) for _ in range(2)
+        ]
         found.append(profile(index, *zip(*triples, strict=True)))
     return found
 

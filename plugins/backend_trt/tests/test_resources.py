@@ -45,7 +45,8 @@ def test_a_profile_that_the_engine_lacks_fails_the_load_and_leaves_nothing_on_th
 
 
 @pytest.mark.parametrize(
-    "call", ["cudaStreamCreateWithPriority", "cudaMemsetAsync", "cudaSetDevice", "cudaStreamSynchronize"]
+    "call",
+    ["cudaStreamCreateWithPriority", "cudaMemsetAsync", "cudaSetDevice", "cudaStreamSynchronize"],
 )
 def test_a_failed_instance_creation_fails_the_load_and_frees_the_gpu(simulation, call):
     harness = simulation.load(plans.double())

@@ -18,7 +18,10 @@ def test_a_runtime_is_created(simulation):
 
 def test_a_failed_runtime_is_never_freed(simulation):
     simulation.machine.refusals["runtime"] = 1
-    with pytest.raises(Internal, match="unable to create TensorRT runtime: CUDA initialization failure with error: 35"):
+    with pytest.raises(
+        Internal,
+        match="unable to create TensorRT runtime: CUDA initialization failure with error: 35",
+    ):
         create_runtime(simulation.trt)
     gc.collect()
     assert simulation.machine.crashes == 0
@@ -43,6 +46,8 @@ except Internal as error:
 gc.collect()
 print(text)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.startswith("unable to create TensorRT runtime: ")
     assert "CUDA" in done.stdout

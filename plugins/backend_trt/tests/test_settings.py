@@ -20,22 +20,38 @@ def test_the_defaults_are_one_buffer_set_and_all_weights_on_the_gpu():
         None,
         "DEFAULT",
     )
-    assert (found.eager, found.output_stream, found.busy_wait, found.buffer_sets) == (False, False, False, 1)
+    assert (found.eager, found.output_stream, found.busy_wait, found.buffer_sets) == (
+        False,
+        False,
+        False,
+        1,
+    )
 
 
 def test_the_configuration_says_how_work_reaches_the_gpu():
-    found = settings("optimization { priority: PRIORITY_MAX eager_batching: true cuda { busy_wait_events: true } }")
-    assert (found.priority, found.eager, found.busy_wait, found.buffer_sets) == ("MAX", True, True, 2)
+    found = settings(
+        "optimization { priority: PRIORITY_MAX eager_batching: true cuda { busy_wait_events: true } }"
+    )
+    assert (found.priority, found.eager, found.busy_wait, found.buffer_sets) == (
+        "MAX",
+        True,
+        True,
+        2,
+    )
     assert settings("optimization { cuda { output_copy_stream: true } }").buffer_sets == 2
 
 
-@pytest.mark.parametrize(("text", "expected"), [("auto", "auto"), ("AUTO", "auto"), ("0", 0), ("1KiB", 1024)])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("auto", "auto"), ("AUTO", "auto"), ("0", 0), ("1KiB", 1024)]
+)
 def test_the_streaming_budget_is_a_size_or_left_to_tensorrt(text, expected):
     assert settings(weight_streaming_budget=text).streaming_budget == expected
 
 
 def test_parameters_say_strategy_and_memory_limit():
-    found = settings(execution_context_allocation_strategy="ON_PROFILE_CHANGE", memory_limit_bytes="2MiB")
+    found = settings(
+        execution_context_allocation_strategy="ON_PROFILE_CHANGE", memory_limit_bytes="2MiB"
+    )
     assert (found.strategy, found.memory_limit) == ("ON_PROFILE_CHANGE", 2 << 20)
 
 

@@ -29,7 +29,10 @@ AUTOFILL = "unable to load plan file to auto complete config: "
     [
         (b"", "is not a TensorRT plan: it is truncated: 0 bytes"),
         (plans.double()[:20], "is not a TensorRT plan: it is truncated: 20 bytes"),
-        (b"\x08\x07\x12\x07pytorch" + bytes(100), "is not a TensorRT plan: it looks like an ONNX model"),
+        (
+            b"\x08\x07\x12\x07pytorch" + bytes(100),
+            "is not a TensorRT plan: it looks like an ONNX model",
+        ),
         (
             plans.double()[:100],
             "unable to create TensorRT engine: IRuntime::deserializeCudaEngine: Error Code 1: Serialization",
@@ -78,7 +81,8 @@ def test_version_compatible_plans_run_if_enabled(simulation):
 
 def test_the_plan_for_the_gpus_capability_is_taken(simulation):
     harness = simulation.load(
-        plans.double(), "cc_model_filenames { key: '8.0' value: 'ampere.plan' } instance_group { gpus: 0 }"
+        plans.double(),
+        "cc_model_filenames { key: '8.0' value: 'ampere.plan' } instance_group { gpus: 0 }",
     )
     (simulation.folder / "1" / "ampere.plan").write_bytes(plans.double(2))
     with harness:
@@ -97,7 +101,9 @@ def test_instances_of_a_gpu_share_its_engine_and_another_gpu_has_its_own(simulat
 
 def test_tensorrts_memory_is_counted_and_freed(simulation):
     with simulation.load(plans.double(weights=100_000, activations=5_000)) as harness:
-        assert {(each.type, each.id, each.byte_size) for each in harness.memory_usage()} == {("GPU", 0, 105_000)}
+        assert {(each.type, each.id, each.byte_size) for each in harness.memory_usage()} == {
+            ("GPU", 0, 105_000)
+        }
     assert simulation.machine.held(0) < 100_000
 
 
@@ -126,13 +132,18 @@ def test_only_gpus_run_engines(simulation, kind):
 def test_a_missing_dla_core_is_rejected(simulation):
     group = "instance_group { kind: KIND_GPU gpus: 0 secondary_devices { kind: KIND_NVDLA device_id: 1 } }"
     message = refusal(simulation, plans.double(), COMPLETE + group)
-    assert message == "unable to create TensorRT runtime with DLA Core ID: 1, available number of DLA cores: 0"
+    assert (
+        message
+        == "unable to create TensorRT runtime with DLA Core ID: 1, available number of DLA cores: 0"
+    )
 
 
 def test_an_instance_has_one_dla_core_at_most(simulation):
     device = "secondary_devices { kind: KIND_NVDLA device_id: 0 }"
     message = refusal(
-        simulation, plans.double(), COMPLETE + f"instance_group {{ kind: KIND_GPU gpus: 0 {device} {device} }}"
+        simulation,
+        plans.double(),
+        COMPLETE + f"instance_group {{ kind: KIND_GPU gpus: 0 {device} {device} }}",
     )
     assert message == "m_0 of model m must have either zero or or one secondary devices"
 

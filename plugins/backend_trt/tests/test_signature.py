@@ -43,7 +43,9 @@ def test_packed_and_shape_tensors_are_distinguished(simulation):
 
 
 def test_a_type_that_the_protocol_lacks_has_no_name(simulation):
-    found = signature(simulation, plan("copy", [tensor("IN", [1], "FP8"), tensor("OUT", [1], "FP8", output=True)]))
+    found = signature(
+        simulation, plan("copy", [tensor("IN", [1], "FP8"), tensor("OUT", [1], "FP8", output=True)])
+    )
     assert found.tensors["IN"].datatype == "INVALID"
 
 

@@ -22,10 +22,17 @@ def test_a_packed_tensor_takes_whole_vectors():
 def test_input_sizes_fit_the_largest_shape_of_any_profile():
     def profile(index, a):
         return Profile(
-            index, {"A": Range(a, a, a), "SIZE": Range((2,), (2,), (2,))}, {"SIZE": Range((1, 1), (1, 1), (1, 1))}
+            index,
+            {"A": Range(a, a, a), "SIZE": Range((2,), (2,), (2,))},
+            {"SIZE": Range((1, 1), (1, 1), (1, 1))},
         )
 
     signature = Signature(
-        {"A": info("A", -1, -1), "SIZE": info("SIZE", 2, is_shape=True), "OUT": info("OUT", -1, output=True)}, ()
+        {
+            "A": info("A", -1, -1),
+            "SIZE": info("SIZE", 2, is_shape=True),
+            "OUT": info("OUT", -1, output=True),
+        },
+        (),
     )
     assert input_sizes(signature, [profile(0, (8, 2)), profile(1, (4, 5))]) == {"A": 80}

@@ -20,7 +20,9 @@ from .simulated.gpus import Stream
     ],
 )
 def test_stream_count_and_priority_are_as_configured(simulation, text, count, priority):
-    streams = Streams(Cuda(simulation.runtime), model_settings(config(f"optimization {{ {text} }}"), {}))
+    streams = Streams(
+        Cuda(simulation.runtime), model_settings(config(f"optimization {{ {text} }}"), {})
+    )
     assert simulation.machine.count(Stream) == count
     assert simulation.machine.get(streams.compute, Stream).priority == priority
     assert (streams.outputs == streams.compute) == (count == 2)

@@ -17,7 +17,13 @@ def engine(harness):
 
 @pytest.mark.parametrize(
     ("text", "left"),
-    [("", 4000), (budget("1000"), 1000), (budget("auto"), 2000), (budget("0"), 0), (budget("1GB"), 4000)],
+    [
+        ("", 4000),
+        (budget("1000"), 1000),
+        (budget("auto"), 2000),
+        (budget("0"), 0),
+        (budget("1GB"), 4000),
+    ],
 )
 def test_as_many_bytes_of_weights_stay_on_the_gpu_as_the_model_says(simulation, text, left):
     with simulation.load(plans.double(streamable=4000), text) as harness:

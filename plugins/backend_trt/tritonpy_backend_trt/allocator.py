@@ -50,7 +50,8 @@ class AllocationTracker:
         if not self.refused:
             return ""
         return (
-            f"; parameter 'memory_limit_bytes' allows {self.limit} bytes, {self._allocated_bytes} are in use and {self.refused} more were"
+            f"; parameter 'memory_limit_bytes' allows {self.limit} bytes, "
+            f"{self._allocated_bytes} are in use and {self.refused} more were"
             " requested"
         )
 
@@ -65,7 +66,9 @@ def create_allocator(trt: Any, cuda: Cuda, tracker: AllocationTracker) -> Any:
         def allocate(self, size: int, _alignment: int, _flags: int) -> int | None:
             return _allocate(cuda, tracker, size)
 
-        def allocate_async(self, size: int, _alignment: int, _flags: int, _stream: int) -> int | None:
+        def allocate_async(
+            self, size: int, _alignment: int, _flags: int, _stream: int
+        ) -> int | None:
             return _allocate(cuda, tracker, size)
 
         def reallocate(self, _address: int, _alignment: int, _new_size: int) -> None:

@@ -61,7 +61,9 @@ class TensorRtBackend(Backend):
             signature = shared_model.acquire(group.gpus[0]).signature
         except TritonError as error:
             path = model.path / (model.config.default_model_filename or DEFAULT_FILENAME)
-            raise Internal(f"unable to load plan file to auto complete config: {path}: {error.message}") from error
+            raise Internal(
+                f"unable to load plan file to auto complete config: {path}: {error.message}"
+            ) from error
         return complete_config(model.config, signature, model.log)
 
     @classmethod
@@ -74,7 +76,9 @@ class TensorRtBackend(Backend):
         self._pipeline: Pipeline | None = None
         self._is_failed = False
         if instance.kind != "GPU":
-            raise InvalidArgument(f"unable to load model '{model.name}', TensorRT backend supports only GPU device")
+            raise InvalidArgument(
+                f"unable to load model '{model.name}', TensorRT backend supports only GPU device"
+            )
         shared_model: SharedModel = model.shared
         opened = shared_model.acquire(instance.device_id, _dla_core(model, instance), instance.name)
         check_config(model.config, opened.signature, instance.name)
@@ -82,18 +86,24 @@ class TensorRtBackend(Backend):
         self._pipeline = Pipeline(create_resources(model, instance, shared_model, opened))
         self._eager = shared_model.settings.eager
         self._batched = model.config.max_batch_size > 0
-        self._shape_outputs = {name for name, info in opened.signature.outputs.items() if info.is_shape}
+        self._shape_outputs = {
+            name for name, info in opened.signature.outputs.items() if info.is_shape
+        }
         # A state must be available before the sequence's next execution, which would also overwrite
         # shape tensors.
         self._is_synchronous = bool(model.config.sequence_batching.state or self._shape_outputs)
         self._completion_thread = CompletionThread(
-            f"{instance.name} responses", lambda: shared_model.cuda.set_device(instance.device_id), self._finish
+            f"{instance.name} responses",
+            lambda: shared_model.cuda.set_device(instance.device_id),
+            self._finish,
         )
 
     def execute(self, batch: Batch) -> None:
         """Enqueue the batch on the GPU; return when the next one may follow."""
         pipeline = self._pipeline
-        assert pipeline is not None, "nothing is executed before an instance is made, or after it was closed"  # noqa: S101
+        assert pipeline is not None, (  # noqa: S101
+            "nothing is executed before an instance is made, or after it was closed"
+        )
         execution = pipeline.launch(batch)
         if self._is_synchronous:
             self._finish(execution)
@@ -136,7 +146,9 @@ class TensorRtBackend(Backend):
         assert pipeline is not None, "an instance is closed when its flights are over"  # noqa: S101
         batch = execution.batch
         try:
-            responses = scatter(batch, self._strip_batch_size(pipeline.wait_for_outputs(execution), batch))
+            responses = scatter(
+                batch, self._strip_batch_size(pipeline.wait_for_outputs(execution), batch)
+            )
         except Exception as error:
             self._is_failed = self._is_failed or isinstance(error, CudaRuntimeError)
             failure = error if isinstance(error, TritonError) else Internal(str(error))
@@ -151,7 +163,10 @@ class TensorRtBackend(Backend):
         for name in self._shape_outputs & outputs.keys():
             values = outputs[name].data
             if values[0] != batch.size:
-                raise Internal(f"failed to retrieve the output shape values from binding '{self.instance.name}'")
+                raise Internal(
+                    "failed to retrieve the output shape values from binding "
+                    f"'{self.instance.name}'"
+                )
             outputs[name] = Tensor.from_numpy(name, values[1:])
         return outputs
 
@@ -159,6 +174,7 @@ class TensorRtBackend(Backend):
 def _dla_core(model: ModelContext, instance: InstanceContext) -> int:
     if len(instance.secondary_devices) > 1:
         raise InvalidArgument(
-            f"{instance.name} of model {model.name} must have either zero or or one secondary devices"
+            f"{instance.name} of model {model.name} must have either zero or or one secondary "
+            "devices"
         )
     return instance.secondary_devices[0][1] if instance.secondary_devices else NO_DLA

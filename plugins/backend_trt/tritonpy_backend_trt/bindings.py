@@ -25,5 +25,8 @@ def import_tensorrt(wanted: str = "any") -> Any:
             # OSError: the package is installed, but a library is missing
             except (ImportError, OSError) as error:
                 failures.append(f"{name}: {error}")
-    remedy = f"{install_command('tritonpy-backend-trt[full]')}, or '[lean]' for version-compatible engines"
+    remedy = (
+        f"{install_command('tritonpy-backend-trt[full]')}, or '[lean]' for version-compatible "
+        "engines"
+    )
     raise Unavailable(f"TensorRT cannot be imported ({'; '.join(failures)}): {remedy}")

@@ -83,7 +83,9 @@ def buffer_plan(signature: Signature, contexts: Sequence[ExecutionContext]) -> B
     return BufferPlan(blocks, values, growable)
 
 
-def buffer_set(trt: Any, memory: ModelMemory, gpu: int, signature: Signature, plan: BufferPlan) -> BufferSet:
+def buffer_set(
+    trt: Any, memory: ModelMemory, gpu: int, signature: Signature, plan: BufferPlan
+) -> BufferSet:
     """Allocate the planned buffers; raise `Unavailable` if the GPU has no memory left."""
 
     def on_device(size: int) -> DeviceBlock:
@@ -92,7 +94,10 @@ def buffer_set(trt: Any, memory: ModelMemory, gpu: int, signature: Signature, pl
     growable = {name: GrowableBuffer(on_device) for name in plan.growable}
     return BufferSet(
         {name: on_device(max(size, 1)) for name, size in plan.blocks.items()},
-        {name: np.zeros(count, DTYPES[signature.tensors[name].datatype]) for name, count in plan.values.items()},
+        {
+            name: np.zeros(count, DTYPES[signature.tensors[name].datatype])
+            for name, count in plan.values.items()
+        },
         growable,
         {name: output_allocator(trt, each) for name, each in growable.items()},
     )

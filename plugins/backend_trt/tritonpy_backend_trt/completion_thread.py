@@ -12,7 +12,9 @@ from tritonpy_backend_trt.pending_execution import PendingExecution
 class CompletionThread:
     """Calls `finish` for each execution in order; calls `begin` once when the thread starts."""
 
-    def __init__(self, name: str, begin: Callable[[], None], finish: Callable[[PendingExecution], None]) -> None:
+    def __init__(
+        self, name: str, begin: Callable[[], None], finish: Callable[[PendingExecution], None]
+    ) -> None:
         self._executions: SimpleQueue[PendingExecution | None] = SimpleQueue()
         self._begin = begin
         self._finish = finish

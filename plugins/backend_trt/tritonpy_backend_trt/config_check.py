@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 from tritonpy import Internal, InvalidArgument, NotFound
 from tritonpy.config import DATATYPE_OF_NUMBER, dims_misfit, model_dims, shape_text
-from tritonpy_backend_trt.config_inputs import WILDCARD, ConfigInput, config_inputs, datatype_of_number
+from tritonpy_backend_trt.config_inputs import (
+    WILDCARD,
+    ConfigInput,
+    config_inputs,
+    datatype_of_number,
+)
 from tritonpy_backend_trt.signature import Shape, Signature, TensorInfo
 
 if TYPE_CHECKING:
@@ -24,7 +29,8 @@ def check_config(config: ModelConfig, signature: Signature, instance: str) -> No
     """
     if len(config.input) > len(signature.inputs):
         raise InvalidArgument(
-            f"unable to load model '{config.name}', configuration expects {len(config.input)} inputs, model provides at most "
+            f"unable to load model '{config.name}', configuration expects {len(config.input)} "
+            "inputs, model provides at most "
             f"{len(signature.inputs)}"
         )
     check_names(config, signature)
@@ -49,23 +55,36 @@ def check_names(config: ModelConfig, signature: Signature) -> None:
         for field in fields:
             if field.name not in allowed:
                 raise InvalidArgument(
-                    f"unexpected inference {kind} '{field.name}', allowed {kind}s are: {', '.join(sorted(allowed))}"
+                    f"unexpected inference {kind} '{field.name}', allowed {kind}s are: "
+                    f"{', '.join(sorted(allowed))}"
                 )
 
 
-def _check_attributes(config: ModelConfig, field: ModelInput | ModelOutput, kind: str, info: TensorInfo) -> None:
+def _check_attributes(
+    config: ModelConfig, field: ModelInput | ModelOutput, kind: str, info: TensorInfo
+) -> None:
     subject = f"{kind} '{field.name}' for model '{config.name}'"
     if datatype_of_number(field.data_type) not in _SUPPORTED_DATATYPES:
         known = DATATYPE_OF_NUMBER.get(field.data_type)
-        raise Internal(f"unsupported datatype {known.config_name if known else 'TYPE_INVALID'} for {subject}")
-    if info.is_shape and not field.is_shape_tensor:
-        raise Internal(f"{subject} is a shape tensor but the model configuration doesn't mark it as a shape tensor.")
-    if field.is_shape_tensor and not info.is_shape:
-        raise Internal(f"{subject} is incorrectly marked as a shape tensor in the model configuration.")
-    if (info.packing is not None) != field.is_non_linear_format_io:
-        found, configured = ("a linear", "true") if field.is_non_linear_format_io else ("a non-linear", "false")
         raise Internal(
-            f"{subject} uses {found} IO format, but 'is_non_linear_format_io' is incorrectly set to {configured} in the model "
+            f"unsupported datatype {known.config_name if known else 'TYPE_INVALID'} for {subject}"
+        )
+    if info.is_shape and not field.is_shape_tensor:
+        raise Internal(
+            f"{subject} is a shape tensor but the model configuration doesn't mark it as a shape "
+            "tensor."
+        )
+    if field.is_shape_tensor and not info.is_shape:
+        raise Internal(
+            f"{subject} is incorrectly marked as a shape tensor in the model configuration."
+        )
+    if (info.packing is not None) != field.is_non_linear_format_io:
+        found, configured = (
+            ("a linear", "true") if field.is_non_linear_format_io else ("a non-linear", "false")
+        )
+        raise Internal(
+            f"{subject} uses {found} IO format, but 'is_non_linear_format_io' is incorrectly set "
+            f"to {configured} in the model "
             "configuration."
         )
 
@@ -77,10 +96,14 @@ def _check_inputs(config: ModelConfig, signature: Signature, instance: str) -> s
         if info is None:
             raise NotFound(f"input '{each.name}' not found for {instance}")
         if not info.is_input:
-            raise InvalidArgument(f"input '{each.name}' is expected to be an input in model for {instance}")
+            raise InvalidArgument(
+                f"input '{each.name}' is expected to be an input in model for {instance}"
+            )
         # One tensor may carry several controls, and a state may be listed as an input, too.
         if each.name in seen and each.role not in {"state", "control"}:
-            raise InvalidArgument(f"input '{each.name}'  has already appeared as an input or output for {instance}")
+            raise InvalidArgument(
+                f"input '{each.name}'  has already appeared as an input or output for {instance}"
+            )
         seen.add(each.name)
         if info.is_shape:
             _check_shape_input(config, each, info, instance)
@@ -101,15 +124,19 @@ def _check_input(config: ModelConfig, each: ConfigInput, info: TensorInfo, insta
         _check_dims(config, info, each.dims, batched)
 
 
-def _check_shape_input(config: ModelConfig, each: ConfigInput, info: TensorInfo, instance: str) -> None:
+def _check_shape_input(
+    config: ModelConfig, each: ConfigInput, info: TensorInfo, instance: str
+) -> None:
     if each.datatype not in _SHAPE_TYPES:
         raise InvalidArgument(
-            f"unexpected datatype TYPE_{each.datatype} in model configuration for shape input '{each.name}', expecting "
+            f"unexpected datatype TYPE_{each.datatype} in model configuration for shape input "
+            f"'{each.name}', expecting "
             f"TYPE_INT32 or TYPE_INT64 for {instance}"
         )
     if info.datatype != each.datatype:
         raise InvalidArgument(
-            f"unexpected datatype TYPE_{info.datatype} in engine for shape input '{each.name}', expecting "
+            f"unexpected datatype TYPE_{info.datatype} in engine for shape input '{each.name}', "
+            "expecting "
             f"TYPE_{each.datatype} for {instance}"
         )
     _check_shape_dims(config, instance, info, each.dims)
@@ -122,7 +149,9 @@ def _check_outputs(config: ModelConfig, signature: Signature, instance: str) -> 
     for field in config.output:
         info, datatype = signature.tensors[field.name], datatype_of_number(field.data_type)
         if field.name in seen:
-            raise InvalidArgument(f"output '{field.name}'  has already appeared as an input or output for {instance}")
+            raise InvalidArgument(
+                f"output '{field.name}'  has already appeared as an input or output for {instance}"
+            )
         seen.add(field.name)
         if info.is_shape:
             _check_shape_output(config, info, datatype, model_dims(field), instance)
@@ -143,10 +172,13 @@ def _check_outputs(config: ModelConfig, signature: Signature, instance: str) -> 
     return seen
 
 
-def _check_shape_output(config: ModelConfig, info: TensorInfo, datatype: str, dims: Shape, instance: str) -> None:
+def _check_shape_output(
+    config: ModelConfig, info: TensorInfo, datatype: str, dims: Shape, instance: str
+) -> None:
     if datatype != "INT64":
         raise InvalidArgument(
-            f"unexpected datatype 'TYPE_{datatype} in model configuration for shape output '{info.name}', expecting "
+            f"unexpected datatype 'TYPE_{datatype} in model configuration for shape output "
+            f"'{info.name}', expecting "
             f"TYPE_INT64 for {instance}"
         )
     _check_datatype(info, datatype, "inference output", instance)
@@ -163,25 +195,31 @@ def _batch_outputs(config: ModelConfig, signature: Signature) -> Collection[str]
 
 def _check_batch_output(info: TensorInfo, instance: str) -> None:
     if info.packing is not None:
-        raise InvalidArgument(f"unexpected allow-ragged for non-linear output '{info.name}' for {instance}")
+        raise InvalidArgument(
+            f"unexpected allow-ragged for non-linear output '{info.name}' for {instance}"
+        )
 
 
 def _check_datatype(info: TensorInfo, configured: str, what: str, instance: str) -> None:
     if info.datatype != configured:
         raise InvalidArgument(
-            f"unexpected datatype TYPE_{info.datatype} for {what} '{info.name}', expecting TYPE_{configured} for {instance}"
+            f"unexpected datatype TYPE_{info.datatype} for {what} '{info.name}', "
+            f"expecting TYPE_{configured} for {instance}"
         )
 
 
 def _check_packing(info: TensorInfo, instance: str) -> None:
     if info.packing is not None and info.packing.dimension < 0:
-        raise InvalidArgument(f"unexpected vectorized dim is -1 for non-linear tensor '{info.name}' for {instance}")
+        raise InvalidArgument(
+            f"unexpected vectorized dim is -1 for non-linear tensor '{info.name}' for {instance}"
+        )
 
 
 def _check_ragged(config: ModelConfig, each: ConfigInput, info: TensorInfo, instance: str) -> None:
     if len(info.dims) != 1 or info.dims != each.dims[:1]:
         raise InvalidArgument(
-            f"model '{config.name}', tensor '{each.name}': for the model to support ragged input, the engine shape is: "
+            f"model '{config.name}', tensor '{each.name}': for the model to support ragged "
+            "input, the engine shape is: "
             f"{shape_text(info.dims)} while the model config shape is: {shape_text(each.dims)}"
         )
     if info.packing is not None:
@@ -192,12 +230,18 @@ def _check_control(config: ModelConfig, info: TensorInfo) -> None:
     expected = WILDCARD if config.max_batch_size > 0 else 1
     problem = ""
     if info.dims[0] != expected:
-        problem = f"expects the first dimension to be {expected} but the model specified {info.dims[0]}"
+        problem = (
+            f"expects the first dimension to be {expected} but the model specified {info.dims[0]}"
+        )
     elif any(size != 1 for size in info.dims[1:]):
-        problem = f"expects all dimensions (conditionally first) to be 1 but the model specified shape {shape_text(info.dims)}"
+        problem = (
+            "expects all dimensions (conditionally first) to be 1 but the model specified shape "
+            f"{shape_text(info.dims)}"
+        )
     if problem:
         raise InvalidArgument(
-            f"unexpected shape {shape_text(info.dims)} for control input '{info.name}' for model {config.name}: {problem}"
+            f"unexpected shape {shape_text(info.dims)} for control input '{info.name}' for model "
+            f"{config.name}: {problem}"
         )
 
 
@@ -205,7 +249,8 @@ def _check_dims(config: ModelConfig, info: TensorInfo, dims: Shape, batched: boo
     where = f"model '{config.name}', tensor '{info.name}': "
     if batched and not info.dims:
         raise InvalidArgument(
-            f"{where}for the model to support batching the shape should have at least 1 dimension; but shape expected by the "
+            f"{where}for the model to support batching the shape should have at least 1 "
+            "dimension; but shape expected by the "
             f"model is {shape_text(info.dims)}"
         )
     full = (WILDCARD, *dims) if batched else dims
@@ -219,12 +264,16 @@ def _check_dims(config: ModelConfig, info: TensorInfo, dims: Shape, batched: boo
 def _check_shape_dims(config: ModelConfig, subject: str, info: TensorInfo, dims: Shape) -> None:
     if len(info.dims) > 1:
         raise Internal(
-            f"unable to load model '{subject}', shape binding '{info.name}' can only be 0-d or 1-D tensor, got "
+            f"unable to load model '{subject}', shape binding '{info.name}' can only be 0-d or "
+            "1-D tensor, got "
             f"{shape_text(info.dims)}"
         )
     extra = 1 if config.max_batch_size > 0 else 0
-    if len(dims) != len(info.dims) or (dims and (dims[0] == WILDCARD or dims[0] + extra != info.dims[0])):
+    if len(dims) != len(info.dims) or (
+        dims and (dims[0] == WILDCARD or dims[0] + extra != info.dims[0])
+    ):
         raise Internal(
-            f"unable to load model '{subject}', binding '{info.name}' shape expected by framework {shape_text(info.dims)} "
+            f"unable to load model '{subject}', binding '{info.name}' shape expected by "
+            f"framework {shape_text(info.dims)} "
             f"doesn't match model configuration shape {shape_text(dims)}"
         )

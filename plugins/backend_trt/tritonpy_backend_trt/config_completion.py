@@ -32,14 +32,17 @@ def complete_config(config: ModelConfig, signature: Signature, log: Log) -> Mode
         result.max_batch_size = rows
     elif result.max_batch_size > rows:
         raise Internal(
-            f"autofill failed for model '{config.name}': configuration specified max-batch {result.max_batch_size} but "
+            f"autofill failed for model '{config.name}': configuration specified max-batch "
+            f"{result.max_batch_size} but "
             f"TensorRT engine only supports max-batch {rows}"
         )
     if rows > 1 and result.WhichOneof("scheduling_choice") is None:
         result.dynamic_batching.SetInParent()
     server_inputs, server_outputs = _server_tensors(result)
     _add_fields(result.input, _exclude(signature.inputs, server_inputs), result.max_batch_size > 0)
-    _add_fields(result.output, _exclude(signature.outputs, server_outputs), result.max_batch_size > 0)
+    _add_fields(
+        result.output, _exclude(signature.outputs, server_outputs), result.max_batch_size > 0
+    )
     return result
 
 
@@ -47,7 +50,11 @@ def _server_tensors(config: ModelConfig) -> tuple[set[str], set[str]]:
     """Return the inputs and outputs that the server manages itself and clients do not see."""
     sequence = config.sequence_batching
     made = {name for each in config.batch_input for name in each.target_name}
-    inputs = {*[each.name for each in sequence.control_input], *[state.input_name for state in sequence.state], *made}
+    inputs = {
+        *[each.name for each in sequence.control_input],
+        *[state.input_name for state in sequence.state],
+        *made,
+    }
     return inputs, {state.output_name for state in sequence.state}
 
 
@@ -61,19 +68,26 @@ def _batch_rows(config: ModelConfig, signature: Signature, log: Log) -> int:
     rows = _largest_batch(config, signature)
     fields: list[ModelInput | ModelOutput] = [*config.input, *config.output]
     ragged = any(field.allow_ragged_batch for field in config.input)
-    hints = [_hints_batch(field, signature.tensors[field.name]) for field in fields if model_dims(field)]
+    hints = [
+        _hints_batch(field, signature.tensors[field.name]) for field in fields if model_dims(field)
+    ]
     if not ragged and any(hints) and not all(hints):
         raise Internal(
-            f"unable to autofill for '{config.name}', model tensor configurations are contradicting each other in terms of "
+            f"unable to autofill for '{config.name}', model tensor configurations are "
+            "contradicting each other in terms of "
             "whether batching is supported"
         )
     if (ragged or any(hints)) and rows == 0:
         raise Internal(
-            f"autofill failed for model '{config.name}': model tensor shape configuration hints for dynamic batching but "
+            f"autofill failed for model '{config.name}': model tensor shape configuration hints "
+            "for dynamic batching but "
             "the underlying engine doesn't support batching."
         )
     if hints and not ragged and not any(hints):
-        log.warning("The specified dimensions in model config for %s hints that batching is unavailable", config.name)
+        log.warning(
+            "The specified dimensions in model config for %s hints that batching is unavailable",
+            config.name,
+        )
         return 0
     return rows
 
@@ -84,11 +98,14 @@ def _hints_batch(field: ModelInput | ModelOutput, info: TensorInfo) -> bool:
 
 
 def _largest_batch(config: ModelConfig, signature: Signature) -> int:
-    chosen = {int(name): name for group in config.instance_group for name in group.profile} or {0: ""}
+    chosen = {int(name): name for group in config.instance_group for name in group.profile} or {
+        0: ""
+    }
     for index, name in chosen.items():
         if index >= len(signature.profiles):
             raise Internal(
-                f"unable to autofill for '{config.name}', configuration specified invalid profile {name} . Number of "
+                f"unable to autofill for '{config.name}', configuration specified invalid "
+                f"profile {name} . Number of "
                 f"profiles supported by TensorRT engine: {len(signature.profiles)}"
             )
     return max(max_rows(signature.profiles[index]) for index in chosen)
@@ -117,7 +134,8 @@ def _complete(field: ModelInput | ModelOutput, info: TensorInfo, batched: bool) 
         raise InvalidArgument(f"'{field.name}' is incorrectly specified as a shape tensor.")
     if field.is_non_linear_format_io and info.packing is None:
         raise InvalidArgument(
-            f"'{field.name}' uses a linear IO format, but 'is_non_linear_format_io' is incorrectly set to true in the model "
+            f"'{field.name}' uses a linear IO format, but 'is_non_linear_format_io' is "
+            "incorrectly set to true in the model "
             "configuration."
         )
     field.is_shape_tensor = info.is_shape

@@ -46,7 +46,9 @@ def config_inputs(config: ModelConfig) -> Iterator[ConfigInput]:
     """Yield all inputs of the engine: those of requests and those that the server adds."""
     for field in config.input:
         datatype = datatype_of_number(field.data_type)
-        yield ConfigInput(field.name, "input", datatype, model_dims(field), field.allow_ragged_batch)
+        yield ConfigInput(
+            field.name, "input", datatype, model_dims(field), field.allow_ragged_batch
+        )
     for name, number in control_inputs(config):
         yield ConfigInput(name, "control", datatype_of_number(number), (1,))
     for each in config.batch_input:
@@ -54,7 +56,9 @@ def config_inputs(config: ModelConfig) -> Iterator[ConfigInput]:
         for name in each.target_name:
             yield ConfigInput(name, "batch input", datatype_of_number(each.data_type), dims)
     for state in config.sequence_batching.state:
-        yield ConfigInput(state.input_name, "state", datatype_of_number(state.data_type), tuple(state.dims))
+        yield ConfigInput(
+            state.input_name, "state", datatype_of_number(state.data_type), tuple(state.dims)
+        )
 
 
 def input_shapes(config: ModelConfig) -> Mapping[str, Shape]:

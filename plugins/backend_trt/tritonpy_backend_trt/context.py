@@ -15,7 +15,9 @@ from tritonpy_backend_trt.logger import collect_errors, last_error
 from tritonpy_backend_trt.signature import Profile, Shape, Signature
 
 Array = npt.NDArray[Any]
-_UNSPECIFIED_SHAPES = "failed to specify the dimensions of all input tensors or values of all input shape tensors"
+_UNSPECIFIED_SHAPES = (
+    "failed to specify the dimensions of all input tensors or values of all input shape tensors"
+)
 UNKNOWN = -1
 
 
@@ -25,7 +27,9 @@ class ExecutionContext:
     `name` is the profile's name in the configuration. Not thread-safe.
     """
 
-    def __init__(self, raw: Any, profile: Profile, name: str, signature: Signature, instance: str) -> None:
+    def __init__(
+        self, raw: Any, profile: Profile, name: str, signature: Signature, instance: str
+    ) -> None:
         self.raw = raw
         self.profile = profile
         self.name = name
@@ -43,13 +47,17 @@ class ExecutionContext:
         Outputs then have their maximum size.
         """
         shapes = {
-            name: allowed.maximum for name, allowed in self.profile.shapes.items() if name not in self.profile.values
+            name: allowed.maximum
+            for name, allowed in self.profile.shapes.items()
+            if name not in self.profile.values
         }
         for name, allowed in self.profile.values.items():
             values = np.array(allowed.maximum, DTYPES[self._signature.tensors[name].datatype])
             self._kept.append(values)
             self.set_address(name, values.ctypes.data)
-        self.set_inputs(shapes, {name: allowed.maximum for name, allowed in self.profile.values.items()})
+        self.set_inputs(
+            shapes, {name: allowed.maximum for name, allowed in self.profile.values.items()}
+        )
 
     def set_inputs(self, shapes: Mapping[str, Shape], values: Mapping[str, Sequence[int]]) -> None:
         """Set the input shapes of a batch.
@@ -64,13 +72,18 @@ class ExecutionContext:
             check_values(self.profile.values[name], found)
         for name, shape in shapes.items():
             check_shape(self._instance, name, self.profile.shapes[name], shape)
-            if UNKNOWN in self._signature.tensors[name].dims and not self.raw.set_input_shape(name, shape):
+            if UNKNOWN in self._signature.tensors[name].dims and not self.raw.set_input_shape(
+                name, shape
+            ):
                 raise Internal(
-                    f"trt failed to set binding dimension to {shape_text(shape)} for input '{name}' for {self._instance}"
+                    f"trt failed to set binding dimension to {shape_text(shape)} for input "
+                    f"'{name}' for {self._instance}"
                 )
         if self.raw.infer_shapes():
             raise Internal(_UNSPECIFIED_SHAPES)
-        self.outputs = {name: tuple(self.raw.get_tensor_shape(name)) for name in self._signature.outputs}
+        self.outputs = {
+            name: tuple(self.raw.get_tensor_shape(name)) for name in self._signature.outputs
+        }
         self._current_inputs = dict(shapes), dict(values)
 
     def set_address(self, name: str, address: int) -> None:
@@ -93,4 +106,6 @@ class ExecutionContext:
         with collect_errors() as errors:
             done = self.raw.set_input_consumed_event(consumed) and self.raw.execute_async_v3(stream)
         if not done:
-            raise Internal(f"unable to enqueue for inference {self._instance}: {last_error(errors)}")
+            raise Internal(
+                f"unable to enqueue for inference {self._instance}: {last_error(errors)}"
+            )

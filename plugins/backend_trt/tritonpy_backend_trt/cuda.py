@@ -28,7 +28,7 @@ def load_cuda() -> Cuda:
 
 
 class Cuda:
-    """Methods raise `CudaRuntimeError` and use the calling thread's device; `set_device` changes it.
+    """Methods raise `CudaRuntimeError` and use the calling thread's device (`set_device`).
 
     `runtime` is the module `cuda.bindings.runtime`.
     """
@@ -55,7 +55,10 @@ class Cuda:
         """Return the compute capability, such as 8.6."""
         names = ("cudaDevAttrComputeCapabilityMajor", "cudaDevAttrComputeCapabilityMinor")
         attributes = [getattr(self._runtime.cudaDeviceAttr, name) for name in names]
-        return ".".join(str(self._call(self._runtime.cudaDeviceGetAttribute, each, device)) for each in attributes)
+        return ".".join(
+            str(self._call(self._runtime.cudaDeviceGetAttribute, each, device))
+            for each in attributes
+        )
 
     def allocate(self, size: int) -> int:
         """Allocate `size` bytes and return their address."""
@@ -69,7 +72,13 @@ class Cuda:
         """Return a new stream; `priority` is MAX, MIN or DEFAULT."""
         low, high = self._call(self._runtime.cudaDeviceGetStreamPriorityRange)
         level = {"MAX": high, "MIN": low}.get(priority, 0)
-        return int(self._call(self._runtime.cudaStreamCreateWithPriority, self._runtime.cudaStreamNonBlocking, level))
+        return int(
+            self._call(
+                self._runtime.cudaStreamCreateWithPriority,
+                self._runtime.cudaStreamNonBlocking,
+                level,
+            )
+        )
 
     def destroy_stream(self, stream: int) -> None:
         """Destroy a stream."""
@@ -77,7 +86,9 @@ class Cuda:
 
     def create_event(self, busy_wait: bool) -> int:
         """Return a new event; waiting for it spins with `busy_wait`, and sleeps without."""
-        waiting = self._runtime.cudaEventDefault if busy_wait else self._runtime.cudaEventBlockingSync
+        waiting = (
+            self._runtime.cudaEventDefault if busy_wait else self._runtime.cudaEventBlockingSync
+        )
         flags = waiting | self._runtime.cudaEventDisableTiming
         return int(self._call(self._runtime.cudaEventCreateWithFlags, flags))
 

@@ -30,25 +30,37 @@ def _between(low: int, found: int, high: int) -> bool:
     return low <= found <= high
 
 
-def graph_shapes(spec: GraphSpec, profile: Profile, batched: Collection[str], instance: str) -> GraphShapes | None:
+def graph_shapes(
+    spec: GraphSpec, profile: Profile, batched: Collection[str], instance: str
+) -> GraphShapes | None:
     """Return the shapes of the graph of `spec`, or None if `profile` does not allow them.
 
     `batched` are the inputs with a batch dimension. Raises `InvalidArgument` if `spec` has shapes
     for some inputs only.
     """
-    pairs = [_pair(spec, name, allowed.optimum, name in batched, instance) for name, allowed in profile.shapes.items()]
-    if any(range_violation(allowed, shape) for allowed, (shape, _) in zip(profile.shapes.values(), pairs, strict=True)):
+    pairs = [
+        _pair(spec, name, allowed.optimum, name in batched, instance)
+        for name, allowed in profile.shapes.items()
+    ]
+    if any(
+        range_violation(allowed, shape)
+        for allowed, (shape, _) in zip(profile.shapes.values(), pairs, strict=True)
+    ):
         return None
     return GraphShapes(tuple(shape for shape, _ in pairs), tuple(minimum for _, minimum in pairs))
 
 
-def _pair(spec: GraphSpec, name: str, optimum: Shape, batched: bool, instance: str) -> tuple[Shape, Shape]:
+def _pair(
+    spec: GraphSpec, name: str, optimum: Shape, batched: bool, instance: str
+) -> tuple[Shape, Shape]:
     rows = (spec.batch_size,) if batched else ()
     if not spec.shapes:
         shape = (*rows, *optimum[len(rows) :])
         return shape, (*[spec.min_batch_size] * len(rows), *optimum[len(rows) :])
     if name not in spec.shapes:
-        raise InvalidArgument(f"trt failed to set input shape for unknown input '{name}' for {instance}")
+        raise InvalidArgument(
+            f"trt failed to set input shape for unknown input '{name}' for {instance}"
+        )
     least_rows = (spec.min_batch_size,) if batched else ()
     return (*rows, *spec.shapes[name]), (*least_rows, *spec.min_shapes[name])
 

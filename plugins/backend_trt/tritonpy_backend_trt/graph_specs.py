@@ -75,7 +75,9 @@ def _check(spec: GraphSpec, max_batch_size: int) -> None:
     if max_batch_size > 0 and not all(1 <= size <= max_batch_size for size in sizes):
         raise InvalidArgument(f"graph spec expects 'batch_size' to be >= 1 and <= {max_batch_size}")
     if spec.min_batch_size > spec.batch_size:
-        raise InvalidArgument("graph lower bound spec expects 'batch_size' to be <= graph spec 'batch_size'")
+        raise InvalidArgument(
+            "graph lower bound spec expects 'batch_size' to be <= graph spec 'batch_size'"
+        )
     for name, shape in spec.shapes.items():
         _check_bound(name, shape, spec.min_shapes.get(name))
 
@@ -84,9 +86,13 @@ def _check_bound(name: str, shape: Shape, minimum: Shape | None) -> None:
     if minimum is None:
         raise InvalidArgument(f"graph lower bound spec expects shape for input '{name}'")
     if len(minimum) != len(shape):
-        raise InvalidArgument(f"graph lower bound spec expects to have '{len(shape)} dimensions, got {len(minimum)}")
+        raise InvalidArgument(
+            f"graph lower bound spec expects to have '{len(shape)} dimensions, got {len(minimum)}"
+        )
     for low, high in zip(minimum, shape, strict=True):
         if low < 0 or high < 0:
             raise InvalidArgument(f"graph spec expects input '{name}' to have dimension >= 0")
         if low > high:
-            raise InvalidArgument(f"graph lower bound spec expects input '{name}' to have dimension <= {high}")
+            raise InvalidArgument(
+                f"graph lower bound spec expects input '{name}' to have dimension <= {high}"
+            )

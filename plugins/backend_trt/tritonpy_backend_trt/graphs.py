@@ -57,16 +57,22 @@ class Graphs:
         has shapes for some inputs only.
         """
         for context in contexts:
-            wanted = [graph_shapes(spec, context.profile, batched, self._instance) for spec in specs]
+            wanted = [
+                graph_shapes(spec, context.profile, batched, self._instance) for spec in specs
+            ]
             for buffers in sets:
                 found = self._graphs.setdefault((context, buffers), {})
                 for shapes in filter(None, wanted):
                     try:
                         found[shapes] = self._capture_graph(context, buffers, shapes)
                     except TritonError as error:
-                        self._log.error("unable to record CUDA graph for %s: %s", self._instance, error.message)
+                        self._log.error(
+                            "unable to record CUDA graph for %s: %s", self._instance, error.message
+                        )
 
-    def find(self, context: ExecutionContext, buffers: BufferSet, shapes: Mapping[str, Shape]) -> Graph | None:
+    def find(
+        self, context: ExecutionContext, buffers: BufferSet, shapes: Mapping[str, Shape]
+    ) -> Graph | None:
         """Return the graph for a batch of `shapes`, or None."""
         graphs = self._graphs.get((context, buffers))
         if not graphs:
@@ -93,11 +99,15 @@ class Graphs:
         for graphs in self._graphs.values():
             yield from graphs.values()
 
-    def _capture_graph(self, context: ExecutionContext, buffers: BufferSet, shapes: GraphShapes) -> Graph:
+    def _capture_graph(
+        self, context: ExecutionContext, buffers: BufferSet, shapes: GraphShapes
+    ) -> Graph:
         inputs = dict(zip(context.profile.shapes, shapes.shapes, strict=True))
         buffers.bind(context)
         context.set_inputs(inputs, {})
-        context.enqueue(self._stream, 0)  # one-time setup for these shapes must not be part of the graph
+        context.enqueue(
+            self._stream, 0
+        )  # one-time setup for these shapes must not be part of the graph
         self._cuda.synchronize_stream(self._stream)
         self._cuda.begin_capture(self._stream)
         try:
@@ -112,4 +122,8 @@ def batch_dimension_inputs(config: ModelConfig) -> list[str]:
     """Return the names of the inputs whose first dimension is the batch."""
     if config.max_batch_size == 0:
         return []
-    return [each.name for each in config_inputs(config) if not each.ragged and each.role != "batch input"]
+    return [
+        each.name
+        for each in config_inputs(config)
+        if not each.ragged and each.role != "batch input"
+    ]

@@ -25,7 +25,12 @@ class InputReader:
     """
 
     def __init__(
-        self, model: str, infos: Mapping[str, TensorInfo], batched: bool, coalesce: bool, out: Allocate | None
+        self,
+        model: str,
+        infos: Mapping[str, TensorInfo],
+        batched: bool,
+        coalesce: bool,
+        out: Allocate | None,
     ) -> None:
         self._model = model
         self._infos = infos
@@ -44,14 +49,18 @@ class InputReader:
         try:
             return {name: tensors[name] for name in self._infos}
         except KeyError as error:
-            raise Internal(f"failed to obtain the input {error} for model '{self._model}'") from None
+            raise Internal(
+                f"failed to obtain the input {error} for model '{self._model}'"
+            ) from None
 
     def shapes(self, batch: Batch, tensors: Mapping[str, Tensor]) -> dict[str, Shape]:
         """Return the shapes of the inputs on the GPU.
 
         Raises `InvalidArgument` for a packed input whose byte size does not match its shape.
         """
-        found = {name: tensors[name].shape for name, info in self._infos.items() if not info.is_shape}
+        found = {
+            name: tensors[name].shape for name, info in self._infos.items() if not info.is_shape
+        }
         for name, info in self._infos.items():
             if info.packing is not None:
                 found[name] = self._packed_shape(batch, info, tensors[name])
@@ -61,12 +70,16 @@ class InputReader:
         """Return the values of the shape tensors, after the batch size if the model batches."""
         rows = [batch.size] if self._batched else []
         return {
-            name: rows + tensors[name].numpy().ravel().tolist() for name, info in self._infos.items() if info.is_shape
+            name: rows + tensors[name].numpy().ravel().tolist()
+            for name, info in self._infos.items()
+            if info.is_shape
         }
 
     def _gather_tensors(self, batch: Batch) -> Sequence[Tensor]:
         spans = adjacent_views(batch) if self._coalesce else None
-        return gather(batch, self._out) if spans is None else [*spans, *batch.controls, *batch.states]
+        return (
+            gather(batch, self._out) if spans is None else [*spans, *batch.controls, *batch.states]
+        )
 
     def _packed_shape(self, batch: Batch, info: TensorInfo, tensor: Tensor) -> Shape:
         like = batch.requests[0].inputs[info.name].shape
@@ -74,7 +87,8 @@ class InputReader:
         expected, found = byte_size(info, shape), tensor.data.nbytes
         if found != expected:
             raise InvalidArgument(
-                f"input byte size mismatch for input '{info.name}' for model '{self._model}'. Expected {expected}, got {found}"
+                f"input byte size mismatch for input '{info.name}' for model '{self._model}'. "
+                f"Expected {expected}, got {found}"
             )
         return shape
 

@@ -32,21 +32,30 @@ def _narrow_range(config: ModelConfig, info: TensorInfo, allowed: Range, wanted:
     problem = range_violation(allowed, (*[WILDCARD] * len(batch), *wanted[len(batch) :]))
     if problem is not None:
         raise InvalidArgument(
-            f"model configuration specified invalid shape for input '{info.name}' for model {config.name}. "
+            f"model configuration specified invalid shape for input '{info.name}' for model "
+            f"{config.name}. "
             f"Error details: {problem}"
         )
-    largest = [top if size == WILDCARD else min(top, size) for top, size in zip(allowed.maximum, wanted, strict=True)]
+    largest = [
+        top if size == WILDCARD else min(top, size)
+        for top, size in zip(allowed.maximum, wanted, strict=True)
+    ]
     return allowed._replace(maximum=tuple(largest))
 
 
 def range_violation(allowed: Range, shape: Sequence[int]) -> str | None:
     """Return how `shape` violates `allowed`, or None; -1 is an unknown size."""
     if len(shape) != len(allowed.maximum):
-        return f"model expected {len(allowed.maximum)} dimensions but received {len(shape)} dimensions"
-    for index, (minimum, size, most) in enumerate(zip(allowed.minimum, shape, allowed.maximum, strict=True)):
+        return (
+            f"model expected {len(allowed.maximum)} dimensions but received {len(shape)} dimensions"
+        )
+    for index, (minimum, size, most) in enumerate(
+        zip(allowed.minimum, shape, allowed.maximum, strict=True)
+    ):
         if size != WILDCARD and not minimum <= size <= most:
             return (
-                f"model expected the shape of dimension {index} to be between {minimum} and {most} but received {size}"
+                f"model expected the shape of dimension {index} to be between {minimum} and "
+                f"{most} but received {size}"
             )
     return None
 
@@ -55,19 +64,26 @@ def check_shape(instance: str, name: str, allowed: Range, shape: Shape) -> None:
     """Raise `Internal` if the `shape` of the batch's input `name` is outside `allowed`."""
     problem = range_violation(allowed, shape)
     if problem is not None:
-        raise Internal(f"request specifies invalid shape for input '{name}' for {instance}. Error details: {problem}")
+        raise Internal(
+            f"request specifies invalid shape for input '{name}' for {instance}. Error details: "
+            f"{problem}"
+        )
 
 
 def check_values(allowed: Range, values: Sequence[int]) -> None:
     """Raise `InvalidArgument` if the values of a shape tensor are outside `allowed`."""
     if len(values) != len(allowed.maximum):
         raise InvalidArgument(
-            f"mismatch between the number of shape values. Expecting {len(allowed.maximum)}. Got {len(values)}"
+            f"mismatch between the number of shape values. Expecting {len(allowed.maximum)}. "
+            f"Got {len(values)}"
         )
-    for index, (minimum, value, most) in enumerate(zip(allowed.minimum, values, allowed.maximum, strict=True)):
+    for index, (minimum, value, most) in enumerate(
+        zip(allowed.minimum, values, allowed.maximum, strict=True)
+    ):
         if not minimum <= value <= most:
             raise InvalidArgument(
-                f"The shape value at index {index} is expected to be in range from {minimum} to {most}, Got: {value}"
+                f"The shape value at index {index} is expected to be in range from {minimum} to "
+                f"{most}, Got: {value}"
             )
 
 

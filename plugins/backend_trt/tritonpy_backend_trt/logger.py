@@ -11,7 +11,8 @@ from typing import Any
 
 log = logging.getLogger("tritonpy.tensorrt")
 _LEVELS = {
-    "INTERNAL_ERROR": logging.ERROR, "ERROR": logging.ERROR, "WARNING": logging.WARNING, "INFO": logging.INFO,
+    "INTERNAL_ERROR": logging.ERROR, "ERROR": logging.ERROR, "WARNING": logging.WARNING,
+    "INFO": logging.INFO,
     "VERBOSE": logging.DEBUG,
 }  # fmt: skip
 

@@ -49,7 +49,9 @@ def output_allocator(trt: Any, growable: GrowableBuffer) -> Any:
         def reallocate_output(self, _name: str, _memory: int, size: int, _alignment: int) -> int:
             return growable.reserve(size)
 
-        def reallocate_output_async(self, _name: str, _memory: int, size: int, _alignment: int, _stream: int) -> int:
+        def reallocate_output_async(
+            self, _name: str, _memory: int, size: int, _alignment: int, _stream: int
+        ) -> int:
             return growable.reserve(size)
 
         def notify_shape(self, _name: str, shape: Any) -> None:

@@ -58,7 +58,9 @@ class Pipeline:
     def __init__(self, resources: PipelineResources) -> None:
         self._resources = resources
         self._sets = cycle(resources.sets)
-        self._profile_names = {context.profile.index: context.name for context in resources.contexts}
+        self._profile_names = {
+            context.profile.index: context.name for context in resources.contexts
+        }
         self._by_profile = {context.profile.index: context for context in resources.contexts}
 
     def launch(self, batch: Batch) -> PendingExecution:
@@ -72,7 +74,10 @@ class Pipeline:
         if buffers.execution is not None:
             self.wait_for_inputs(buffers.execution)
         tensors = resources.reader.gather_inputs(batch)
-        shapes, values = resources.reader.shapes(batch, tensors), resources.reader.values(batch, tensors)
+        shapes, values = (
+            resources.reader.shapes(batch, tensors),
+            resources.reader.values(batch, tensors),
+        )
         context = self._context(shapes, values)
         graph = resources.graphs.find(context, buffers, shapes)
         execution = PendingExecution(batch, resources.events.acquire(), list(tensors.values()))
@@ -106,7 +111,10 @@ class Pipeline:
         cuda.synchronize_event(events.returned)
         return {
             **execution.outputs,
-            **{name: Tensor.from_numpy(name, each.copy()) for name, each in execution.values.items()},
+            **{
+                name: Tensor.from_numpy(name, each.copy())
+                for name, each in execution.values.items()
+            },
         }
 
     def release(self, execution: PendingExecution) -> None:
@@ -125,7 +133,9 @@ class Pipeline:
         resources.events.close()
         resources.streams.close()
 
-    def _context(self, shapes: Mapping[str, Shape], values: Mapping[str, Sequence[int]]) -> ExecutionContext:
+    def _context(
+        self, shapes: Mapping[str, Shape], values: Mapping[str, Sequence[int]]
+    ) -> ExecutionContext:
         contexts = self._resources.contexts
         if len(contexts) == 1:
             return contexts[0]
@@ -152,7 +162,11 @@ class Pipeline:
             context.set_inputs(shapes, values)
 
     def _copy_inputs(
-        self, execution: PendingExecution, buffers: BufferSet, graph: Graph | None, tensors: Mapping[str, Tensor]
+        self,
+        execution: PendingExecution,
+        buffers: BufferSet,
+        graph: Graph | None,
+        tensors: Mapping[str, Tensor],
     ) -> None:
         cuda, stream = self._resources.cuda, self._resources.streams.inputs
         for name, tensor in tensors.items():
@@ -165,7 +179,11 @@ class Pipeline:
         cuda.record_event(execution.events.arrived, stream)
 
     def _run(
-        self, execution: PendingExecution, context: ExecutionContext, buffers: BufferSet, graph: Graph | None
+        self,
+        execution: PendingExecution,
+        context: ExecutionContext,
+        buffers: BufferSet,
+        graph: Graph | None,
     ) -> None:
         cuda, streams, events = self._resources.cuda, self._resources.streams, execution.events
         cuda.wait_for_event(streams.compute, events.arrived)
@@ -183,7 +201,11 @@ class Pipeline:
             cuda.wait_for_event(streams.outputs, events.computed)
 
     def _copy_outputs(
-        self, execution: PendingExecution, context: ExecutionContext, buffers: BufferSet, graph: Graph | None
+        self,
+        execution: PendingExecution,
+        context: ExecutionContext,
+        buffers: BufferSet,
+        graph: Graph | None,
     ) -> None:
         resources = self._resources
         shapes = context.outputs if graph is None else graph.outputs
@@ -215,7 +237,9 @@ class Pipeline:
             else self._resources.out(info.name, datatype, dims)
         )
         if data.nbytes:
-            self._resources.cuda.copy_async(address(data), place, data.nbytes, self._resources.streams.outputs)
+            self._resources.cuda.copy_async(
+                address(data), place, data.nbytes, self._resources.streams.outputs
+            )
         return Tensor(info.name, info.datatype, shape, data)
 
     def _abandon(self, execution: PendingExecution) -> None:
@@ -228,7 +252,9 @@ def requested_outputs(batch: Batch, names: Iterable[str]) -> list[str]:
     """Return those of `names` that a request of the batch needs, or that are states."""
     if any(request.outputs is None for request in batch.requests):
         return list(names)
-    requested = set(batch.state_outputs).union(*[request.outputs or () for request in batch.requests])
+    requested = set(batch.state_outputs).union(
+        *[request.outputs or () for request in batch.requests]
+    )
     return [name for name in names if name in requested]
 
 

@@ -23,14 +23,19 @@ def plan_path(model: ModelContext, compute_capability: str, instance: str) -> Pa
 
     Raises `Unavailable` if the file does not exist.
     """
-    path = resolve_model_file(_filename(model.config, compute_capability), model.path, model.directory)
+    path = resolve_model_file(
+        _filename(model.config, compute_capability), model.path, model.directory
+    )
     if not path.is_file():
         raise Unavailable(f"unable to find '{path}' for model instance '{instance}'")
     return path
 
 
 def _filename(config: ModelConfig, compute_capability: str) -> str:
-    return config.cc_model_filenames.get(compute_capability, config.default_model_filename) or DEFAULT_FILENAME
+    return (
+        config.cc_model_filenames.get(compute_capability, config.default_model_filename)
+        or DEFAULT_FILENAME
+    )
 
 
 def header(path: Path) -> bytes:
@@ -39,7 +44,9 @@ def header(path: Path) -> bytes:
         first = file.read(HEADER_SIZE)
     problem = plan_error(first)
     if problem is not None:
-        raise Internal(f"unable to create TensorRT engine: {path} is not a TensorRT plan: {problem}")
+        raise Internal(
+            f"unable to create TensorRT engine: {path} is not a TensorRT plan: {problem}"
+        )
     return first
 
 

@@ -8,7 +8,10 @@ HEADER_SIZE = 28
 _TAG = b"ftrt"
 _KNOWN_LAYOUT = 0  # the number after the tag; other layouts may store the version elsewhere
 _FOREIGN_FILES = {
-    b"\x08": "it looks like an ONNX model: build a plan from it (trtexec --onnx=… --saveEngine=model.plan), or serve it with backend 'onnxruntime'",
+    b"\x08": (
+        "it looks like an ONNX model: build a plan from it (trtexec --onnx=… "
+        "--saveEngine=model.plan), or serve it with backend 'onnxruntime'"
+    ),
     b"PK\x03\x04": "it is a ZIP archive, such as a PyTorch model",
     b"ptrt": "it was built with an obsolete TensorRT version: build it again",
     b"version https://git-lfs": "it is a Git LFS pointer: fetch the plan with git lfs pull",
@@ -53,11 +56,16 @@ def version_hint(built_with: Version | None, runtime: str, version_compatible: b
     """
     if built_with is None or _numbers(runtime) == built_with[:3]:
         return ""
-    remedy = f"build the plan again with the installed version, or install TensorRT {built_with.major}.{built_with.minor}.{built_with.patch}"
+    remedy = (
+        "build the plan again with the installed version, or install TensorRT "
+        f"{built_with.major}.{built_with.minor}.{built_with.patch}"
+    )
     if not version_compatible:
         remedy += (
-            "; a version-compatible plan (trtexec --versionCompatible) also needs the backend option"
-            " 'version-compatible', only for trusted models: it contains code that runs in the server"
+            "; a version-compatible plan (trtexec --versionCompatible) also needs the backend "
+            "option"
+            " 'version-compatible', only for trusted models: it contains code that runs in the "
+            "server"
         )
     return f"; the plan was built with TensorRT {built_with}, but {runtime} is installed: {remedy}"
 

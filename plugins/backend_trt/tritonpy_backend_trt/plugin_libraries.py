@@ -34,5 +34,6 @@ def _load_library(path: str) -> None:
         ctypes.CDLL(path)
     except OSError as error:
         raise Unavailable(
-            f"unable to load TensorRT plugins: {error}; they are set in the backend option 'plugins'"
+            f"unable to load TensorRT plugins: {error}; they are set in the backend option "
+            "'plugins'"
         ) from error

@@ -47,7 +47,9 @@ def select_profile(
     return best
 
 
-def _distance(profile: Profile, shapes: Mapping[str, Shape], values: Mapping[str, Sequence[int]]) -> int | None:
+def _distance(
+    profile: Profile, shapes: Mapping[str, Shape], values: Mapping[str, Sequence[int]]
+) -> int | None:
     total = 0
     for name, shape in shapes.items():
         if range_violation(profile.shapes[name], shape) is not None:
@@ -76,6 +78,7 @@ def no_profile_message(names: Mapping[int, str]) -> str:
     """Return the log message for a batch that no profile allows."""
     listed = "".join(f" {name}[{index}]" for index, name in names.items())
     return (
-        f"failed to find any Optimization Profile among [{listed}] to support the requested dimensions (or shape values), "
+        f"failed to find any Optimization Profile among [{listed}] to support the requested "
+        "dimensions (or shape values), "
         "proceeding with first profile."
     )

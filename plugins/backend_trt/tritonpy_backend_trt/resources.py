@@ -32,7 +32,12 @@ def create_resources(
 
     Raises a `TritonError` if a resource cannot be created.
     """
-    settings, cuda, signature, config = shared_model.settings, shared_model.cuda, opened.signature, model.config
+    settings, cuda, signature, config = (
+        shared_model.settings,
+        shared_model.cuda,
+        opened.signature,
+        model.config,
+    )
     options: TensorRtOptions = model.options  # type: ignore[assignment]
     reader = InputReader(
         model.name,
@@ -41,7 +46,9 @@ def create_resources(
         options.coalesce_request_input,
         model.memory.pinned_input,
     )
-    alone = options.execution_policy == "DEVICE_BLOCKING" and not config.HasField("sequence_batching")
+    alone = options.execution_policy == "DEVICE_BLOCKING" and not config.HasField(
+        "sequence_batching"
+    )
     with ExitStack() as stack:
         streams = Streams(cuda, settings)
         stack.callback(streams.close)
@@ -53,8 +60,10 @@ def create_resources(
         _capture(model, graphs, contexts, sets)
         stack.pop_all()
     return PipelineResources(
-        cuda, instance.device_id, signature, contexts, sets, streams, graphs, EventPool(cuda, settings.busy_wait), reader,
-        opened.launch_lock if alone else nullcontext(), model.memory.pinned_output, _outputs(config), _batched_outputs(config),
+        cuda, instance.device_id, signature, contexts, sets, streams, graphs,
+        EventPool(cuda, settings.busy_wait), reader,
+        opened.launch_lock if alone else nullcontext(), model.memory.pinned_output,
+        _outputs(config), _batched_outputs(config),
     )  # fmt: skip
 
 
@@ -73,10 +82,16 @@ def _buffer_sets(
 
 
 def _contexts(
-    model: ModelContext, instance: InstanceContext, shared_model: SharedModel, opened: OpenEngine, streams: Streams
+    model: ModelContext,
+    instance: InstanceContext,
+    shared_model: SharedModel,
+    opened: OpenEngine,
+    streams: Streams,
 ) -> list[ExecutionContext]:
     signature = opened.signature
-    strategy = getattr(shared_model.trt.ExecutionContextAllocationStrategy, shared_model.settings.strategy)
+    strategy = getattr(
+        shared_model.trt.ExecutionContextAllocationStrategy, shared_model.settings.strategy
+    )
     contexts = []
     for index, name in profiles_by_index(instance.profiles).items():
         check_index(index, name, instance.name, len(signature.profiles))
@@ -98,14 +113,22 @@ def _clear_buffers(shared_model: SharedModel, sets: Sequence[BufferSet], streams
 
 
 def _capture(
-    model: ModelContext, graphs: Graphs, contexts: Sequence[ExecutionContext], sets: Sequence[BufferSet]
+    model: ModelContext,
+    graphs: Graphs,
+    contexts: Sequence[ExecutionContext],
+    sets: Sequence[BufferSet],
 ) -> None:
     specs = graph_specs(model.config)
     if not specs:
         return
-    if any(context.profile.values for context in contexts) or any(buffers.growable for buffers in sets):
+    if any(context.profile.values for context in contexts) or any(
+        buffers.growable for buffers in sets
+    ):
         model.log.warning(
-            "Detected shape tensor, or an output whose shape depends on data: CUDA graph is not captured for %s",
+            (
+                "Detected shape tensor, or an output whose shape depends on data: "
+                "CUDA graph is not captured for %s"
+            ),
             model.name,
         )
         return
@@ -114,10 +137,19 @@ def _capture(
 
 def _outputs(config: ModelConfig) -> list[str]:
     names = [field.name for field in config.output]
-    return [*names, *[state.output_name for state in config.sequence_batching.state if state.output_name not in names]]
+    return [
+        *names,
+        *[
+            state.output_name
+            for state in config.sequence_batching.state
+            if state.output_name not in names
+        ],
+    ]
 
 
 def _batched_outputs(config: ModelConfig) -> set[str]:
     if config.max_batch_size == 0:
         return set()
-    return set(_outputs(config)) - {name for each in config.batch_output for name in each.target_name}
+    return set(_outputs(config)) - {
+        name for each in config.batch_output for name in each.target_name
+    }

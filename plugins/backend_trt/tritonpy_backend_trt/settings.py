@@ -51,7 +51,9 @@ def model_settings(config: ModelConfig, parameters: Mapping[str, str]) -> ModelS
         strategy=_strategy(config, parameters),
         streaming_budget=_streaming_budget(parameters.get("weight_streaming_budget")),
         memory_limit=_memory_limit(parameters.get("memory_limit_bytes")),
-        priority=ModelOptimizationPolicy.ModelPriority.Name(optimization.priority).removeprefix("PRIORITY_"),
+        priority=ModelOptimizationPolicy.ModelPriority.Name(optimization.priority).removeprefix(
+            "PRIORITY_"
+        ),
         eager=optimization.eager_batching,
         output_stream=optimization.cuda.output_copy_stream,
         busy_wait=optimization.cuda.busy_wait_events,
@@ -61,12 +63,14 @@ def model_settings(config: ModelConfig, parameters: Mapping[str, str]) -> ModelS
 def _check_supported(config: ModelConfig, parameters: Mapping[str, str]) -> None:
     if "precision" in parameters:
         raise InvalidArgument(
-            f"unable to load model '{config.name}', parameter 'precision' is not supported by backend 'tensorrt': the precision of an "
+            f"unable to load model '{config.name}', parameter 'precision' is not supported by "
+            "backend 'tensorrt': the precision of an "
             "engine is set when it is built (trtexec --fp16, --bf16, --int8, --fp8)"
         )
     if parameter_bool("enable_multi_device", parameters.get("enable_multi_device", "0")):
         raise Unsupported(
-            f"unable to load model '{config.name}', multi-device engines (enable_multi_device) are not "
+            f"unable to load model '{config.name}', multi-device engines (enable_multi_device) "
+            "are not "
             "supported: use one instance per GPU (gpus: [0, 1])"
         )
 
@@ -75,7 +79,8 @@ def _strategy(config: ModelConfig, parameters: Mapping[str, str]) -> str:
     value = parameters.get("execution_context_allocation_strategy", _STRATEGIES[0])
     if value not in _STRATEGIES:
         raise InvalidArgument(
-            f"Invalid value for 'execution_context_allocation_strategy': '{value}' for model instance '{config.name}'. "
+            "Invalid value for 'execution_context_allocation_strategy': "
+            f"'{value}' for model instance '{config.name}'. "
             "Supported values are 'STATIC' and 'ON_PROFILE_CHANGE'."
         )
     return value

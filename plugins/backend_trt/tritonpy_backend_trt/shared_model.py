@@ -22,7 +22,9 @@ from tritonpy_backend_trt.settings import ModelSettings, model_settings
 from tritonpy_backend_trt.signature import Signature, read_signature
 from tritonpy_backend_trt.weight_streaming import stream_weights
 
-_deserialize_lock = threading.Lock()  # TensorRT cannot deserialize engines on several threads at once
+_deserialize_lock = (
+    threading.Lock()
+)  # TensorRT cannot deserialize engines on several threads at once
 NO_DLA = -1
 
 
@@ -46,7 +48,10 @@ class OpenEngine:
         with collect_errors() as errors:
             context = self.engine.create_execution_context(strategy)
         if context is None:
-            raise Internal(f"unable to create TensorRT context: {last_error(errors)}{self.tracker.limit_message()}")
+            raise Internal(
+                "unable to create TensorRT context: "
+                f"{last_error(errors)}{self.tracker.limit_message()}"
+            )
         if profile:
             context.set_optimization_profile_async(profile, stream)
         return context
@@ -61,7 +66,9 @@ class SharedModel:
     """
 
     def __init__(self, model: ModelContext) -> None:
-        assert isinstance(model.options, TensorRtOptions), "the core decodes this backend's options: this is a bug"  # noqa: S101
+        assert isinstance(model.options, TensorRtOptions), (  # noqa: S101
+            "the core decodes this backend's options: this is a bug"
+        )
         self.settings: ModelSettings = model_settings(model.config, model.parameters)
         self.trt: Any = import_tensorrt(model.options.runtime)
         self.cuda: Cuda = load_cuda()
@@ -79,7 +86,9 @@ class SharedModel:
         with self._lock, self.cuda.device_context(gpu):
             key = gpu, dla_core
             if key not in self._engines:
-                path = plan_path(self._model, self.cuda.compute_capability(gpu), instance or self._model.name)
+                path = plan_path(
+                    self._model, self.cuda.compute_capability(gpu), instance or self._model.name
+                )
                 tracker = self._trackers[key] = AllocationTracker(self.settings.memory_limit)
                 self._engines[key] = self._open_engine(path, dla_core, tracker)
             return self._engines[key]
@@ -102,8 +111,13 @@ class SharedModel:
         with _deserialize_lock, collect_errors() as errors, map_plan(path) as plan:
             engine = runtime.deserialize_cuda_engine(plan)
         if engine is None:
-            hint = version_hint(plan_version(first), self.trt.__version__, self._options.version_compatible)
-            raise Internal(f"unable to create TensorRT engine: {last_error(errors)}{hint}{tracker.limit_message()}")
+            hint = version_hint(
+                plan_version(first), self.trt.__version__, self._options.version_compatible
+            )
+            raise Internal(
+                "unable to create TensorRT engine: "
+                f"{last_error(errors)}{hint}{tracker.limit_message()}"
+            )
         stream_weights(engine, self.settings.streaming_budget, self._model)
         return OpenEngine(engine, read_signature(engine), tracker)
 
@@ -114,7 +128,8 @@ class SharedModel:
         if dla_core != NO_DLA:
             if dla_core >= runtime.num_DLA_cores:
                 raise InvalidArgument(
-                    f"unable to create TensorRT runtime with DLA Core ID: {dla_core}, available number of DLA cores: "
+                    f"unable to create TensorRT runtime with DLA Core ID: {dla_core}, "
+                    "available number of DLA cores: "
                     f"{runtime.num_DLA_cores}"
                 )
             runtime.DLA_core = dla_core

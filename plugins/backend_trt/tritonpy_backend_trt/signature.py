@@ -10,7 +10,8 @@ Shape = tuple[int, ...]
 
 # TensorRT's names of the element types that the protocol supports.
 _DATATYPES = {
-    "FLOAT": "FP32", "HALF": "FP16", "BF16": "BF16", "INT8": "INT8", "UINT8": "UINT8", "INT32": "INT32", "INT64": "INT64",
+    "FLOAT": "FP32", "HALF": "FP16", "BF16": "BF16", "INT8": "INT8", "UINT8": "UINT8",
+    "INT32": "INT32", "INT64": "INT64",
     "BOOL": "BOOL",
 }  # fmt: skip
 NO_DATATYPE = "INVALID"
@@ -88,7 +89,11 @@ def read_signature(engine: Any) -> Signature:
     tensors = {info.name: info for info in _read_tensors(engine)}
     inputs = [info for info in tensors.values() if info.is_input]
     return Signature(
-        tensors, tuple(_read_profile(engine, index, inputs) for index in range(engine.num_optimization_profiles))
+        tensors,
+        tuple(
+            _read_profile(engine, index, inputs)
+            for index in range(engine.num_optimization_profiles)
+        ),
     )
 
 
@@ -109,13 +114,19 @@ def _read_packing(engine: Any, name: str) -> Packing | None:
     # Not `get_tensor_format`: the lean runtime has no name for its result.
     if "linear" in engine.get_tensor_format_desc(name):
         return None
-    return Packing(engine.get_tensor_vectorized_dim(name), engine.get_tensor_components_per_element(name))
+    return Packing(
+        engine.get_tensor_vectorized_dim(name), engine.get_tensor_components_per_element(name)
+    )
 
 
 def _read_profile(engine: Any, index: int, inputs: list[TensorInfo]) -> Profile:
-    shapes = {info.name: _read_range(engine.get_tensor_profile_shape(info.name, index)) for info in inputs}
+    shapes = {
+        info.name: _read_range(engine.get_tensor_profile_shape(info.name, index)) for info in inputs
+    }
     values = {
-        info.name: _read_range(engine.get_tensor_profile_values(index, info.name)) for info in inputs if info.is_shape
+        info.name: _read_range(engine.get_tensor_profile_values(index, info.name))
+        for info in inputs
+        if info.is_shape
     }
     return Profile(index, shapes, values)
 

@@ -16,7 +16,9 @@ class Streams:
         self._cuda = cuda
         self.compute = cuda.create_stream(settings.priority)
         self.inputs = cuda.create_stream(settings.priority)
-        self.outputs = cuda.create_stream(settings.priority) if settings.output_stream else self.compute
+        self.outputs = (
+            cuda.create_stream(settings.priority) if settings.output_stream else self.compute
+        )
 
     def synchronize(self) -> None:
         """Block until no stream has work."""

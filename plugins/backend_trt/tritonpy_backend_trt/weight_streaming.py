@@ -20,12 +20,19 @@ def stream_weights(engine: Any, budget: int | str | None, model: ModelContext) -
     size = engine.streamable_weights_size
     if not size:
         raise InvalidArgument(
-            f"unable to load model '{model.name}', parameter 'weight_streaming_budget' is set, but the engine has no weights that "
+            f"unable to load model '{model.name}', parameter 'weight_streaming_budget' is set, "
+            "but the engine has no weights that "
             "can be streamed: build it with trtexec --allowWeightStreaming"
         )
-    wanted = engine.get_weight_streaming_automatic_budget() if isinstance(budget, str) else min(budget, size)
+    wanted = (
+        engine.get_weight_streaming_automatic_budget()
+        if isinstance(budget, str)
+        else min(budget, size)
+    )
     with collect_errors() as errors:
         engine.weight_streaming_budget_v2 = wanted
     if engine.weight_streaming_budget_v2 != wanted:
-        raise Internal(f"unable to set the weight streaming budget to {wanted} bytes: {last_error(errors)}")
+        raise Internal(
+            f"unable to set the weight streaming budget to {wanted} bytes: {last_error(errors)}"
+        )
     model.log.info("keeping %d of %d bytes of streamable weights on the GPU", wanted, size)

@@ -44,7 +44,9 @@ def scheduler_of(config):
     def make(text, policies=None):
         parsed = config(text)
         known = {"preferred": PreferredPolicy, **(policies or {})}
-        context = SchedulerContext("m", 1, parsed, None, lambda name: known[name](parsed), lambda: None)
+        context = SchedulerContext(
+            "m", 1, parsed, None, lambda name: known[name](parsed), lambda: None
+        )
         return DynamicScheduler(context)
 
     return make

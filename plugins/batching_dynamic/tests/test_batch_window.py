@@ -23,7 +23,12 @@ def window_state(request_of):
             queue.append(request_of(name, **fields))
         pending = window.update(queue)
         assert pending.rows == sum(pending.sizes)
-        return [each.id for each in pending.requests], list(pending.sizes), pending.oldest_ns, pending.closed
+        return (
+            [each.id for each in pending.requests],
+            list(pending.sizes),
+            pending.oldest_ns,
+            pending.closed,
+        )
 
     return window_state
 
@@ -31,19 +36,34 @@ def window_state(request_of):
 def test_the_window_grows_with_the_queue_up_to_the_maximum(window_state):
     window, queue = BatchWindow(4, None), RequestQueue(QueuePolicy())
     assert window_state(window, queue, ("a", {"at": 5})) == (["a"], [1], 5, False)
-    assert window_state(window, queue, ("b", {"rows": 2}), ("c", {})) == (["a", "b", "c"], [1, 2, 1], 5, True)
+    assert window_state(window, queue, ("b", {"rows": 2}), ("c", {})) == (
+        ["a", "b", "c"],
+        [1, 2, 1],
+        5,
+        True,
+    )
     assert window_state(window, queue, ("d", {})) == (["a", "b", "c"], [1, 2, 1], 5, True)
 
 
 def test_a_request_that_does_not_fit_closes_the_window(window_state):
     window, queue = BatchWindow(4, None), RequestQueue(QueuePolicy())
-    assert window_state(window, queue, ("a", {"rows": 3}), ("b", {"rows": 2}), ("c", {})) == (["a"], [3], 0, True)
+    assert window_state(window, queue, ("a", {"rows": 3}), ("b", {"rows": 2}), ("c", {})) == (
+        ["a"],
+        [3],
+        0,
+        True,
+    )
 
 
 def test_another_key_closes_the_window(window_state):
     window, queue = BatchWindow(8, by_shape), RequestQueue(QueuePolicy())
     assert window_state(window, queue, ("a", {}), ("b", {})) == (["a", "b"], [1, 1], 0, False)
-    assert window_state(window, queue, ("c", {"shape": (5,)}), ("d", {})) == (["a", "b"], [1, 1], 0, True)
+    assert window_state(window, queue, ("c", {"shape": (5,)}), ("d", {})) == (
+        ["a", "b"],
+        [1, 1],
+        0,
+        True,
+    )
     queue.pop(2)
     assert window_state(window, queue) == (["c"], [1], 0, True)
     queue.pop(1)
@@ -60,7 +80,12 @@ def test_the_window_restarts_after_a_batch_was_taken(window_state):
 def test_a_request_of_a_higher_level_comes_in_front(window_state):
     window, queue = BatchWindow(2, None), RequestQueue(QueuePolicy(), levels=2, default_level=2)
     assert window_state(window, queue, ("a", {"at": 1})) == (["a"], [1], 1, False)
-    assert window_state(window, queue, ("b", {"at": 2, "priority": 1})) == (["b", "a"], [1, 1], 1, True)
+    assert window_state(window, queue, ("b", {"at": 2, "priority": 1})) == (
+        ["b", "a"],
+        [1, 1],
+        1,
+        True,
+    )
 
 
 def test_the_oldest_request_is_one_inside_the_window(window_state):
@@ -70,4 +95,9 @@ def test_the_oldest_request_is_one_inside_the_window(window_state):
 
 
 def test_a_request_without_rows_counts_as_one(window_state):
-    assert window_state(BatchWindow(4, None), RequestQueue(QueuePolicy()), ("a", {"rows": 0})) == (["a"], [1], 0, False)
+    assert window_state(BatchWindow(4, None), RequestQueue(QueuePolicy()), ("a", {"rows": 0})) == (
+        ["a"],
+        [1],
+        0,
+        False,
+    )

@@ -74,7 +74,9 @@ def test_a_model_without_a_batch_dimension_never_waits():
     waited_ns=st.integers(0, 2 * DELAY_NS),
     closed=st.booleans(),
 )
-def test_a_decision_is_never_empty_never_early_and_never_late(sizes, preferred, delay_ns, waited_ns, closed):
+def test_a_decision_is_never_empty_never_early_and_never_late(
+    sizes, preferred, delay_ns, waited_ns, closed
+):
     decision = plan(sizes, preferred, 99, delay_ns, waited_ns, closed)
     if isinstance(decision, Wait):
         assert decision.until_ns == 6_000

@@ -27,7 +27,11 @@ def run_batches(scheduler, times, free_from=0):
 
     def sleep_until(now):
         """Advance to each wake-up time before `now` that the scheduler requests."""
-        while (wake := scheduler.ready(0, 0)) is not False and wake is not True and max(wake, free_from) < now:
+        while (
+            (wake := scheduler.ready(0, 0)) is not False
+            and wake is not True
+            and max(wake, free_from) < now
+        ):
             take_all(max(wake, free_from))
 
     for time, make in times:
@@ -43,7 +47,9 @@ def run_batches(scheduler, times, free_from=0):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(1, 2 * DELAY_NS), min_size=1, max_size=40))
-def test_a_batch_below_its_preferred_size_runs_exactly_after_the_delay(scheduler_of, request_of, gaps):
+def test_a_batch_below_its_preferred_size_runs_exactly_after_the_delay(
+    scheduler_of, request_of, gaps
+):
     times, now = [], 0
     for gap in gaps:
         now += gap
@@ -58,7 +64,9 @@ def test_a_batch_below_its_preferred_size_runs_exactly_after_the_delay(scheduler
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.integers(1, DELAY_NS // 4), min_size=1, max_size=40), st.integers(0, 8 * DELAY_NS))
+@given(
+    st.lists(st.integers(1, DELAY_NS // 4), min_size=1, max_size=40), st.integers(0, 8 * DELAY_NS)
+)
 def test_batches_grow_while_no_instance_is_free(scheduler_of, request_of, gaps, free_from):
     times, now = [], 0
     for gap in gaps:

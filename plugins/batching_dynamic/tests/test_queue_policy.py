@@ -10,11 +10,16 @@ def test_a_configured_policy_is_read_in_nanoseconds(config):
         "dynamic_batching { default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 5 "
         "allow_timeout_override: true max_queue_size: 7 } }"
     ).dynamic_batching.default_queue_policy
-    assert QueuePolicy.of(message) == QueuePolicy(max_size=7, timeout_ns=5_000, overridable=True, delays=True)
+    assert QueuePolicy.of(message) == QueuePolicy(
+        max_size=7, timeout_ns=5_000, overridable=True, delays=True
+    )
 
 
 def test_an_absent_policy_has_no_limits(config):
-    assert QueuePolicy.of(config("dynamic_batching {}").dynamic_batching.default_queue_policy) == QueuePolicy()
+    assert (
+        QueuePolicy.of(config("dynamic_batching {}").dynamic_batching.default_queue_policy)
+        == QueuePolicy()
+    )
 
 
 @pytest.mark.parametrize(

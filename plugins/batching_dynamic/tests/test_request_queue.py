@@ -48,7 +48,9 @@ def test_coalesced_requests_are_added_at_the_end(fill, request_of):
     "make",
     [
         lambda: RequestQueue(QueuePolicy(timeout_ns=1)),
-        lambda: RequestQueue(QueuePolicy(), {1: QueuePolicy(), 2: QueuePolicy()}, levels=2, default_level=1),
+        lambda: RequestQueue(
+            QueuePolicy(), {1: QueuePolicy(), 2: QueuePolicy()}, levels=2, default_level=1
+        ),
         lambda: RequestQueue(QueuePolicy(), {1: QueuePolicy()}, levels=2, default_level=1),
         lambda: RequestQueue(QueuePolicy(), line=LastFirst),
     ],
@@ -62,7 +64,13 @@ def test_extend_rejects_requests_that_need_separate_handling(make, request_of):
 
 def test_levels_run_in_the_order_of_their_numbers(fill):
     queue = RequestQueue(QueuePolicy(), levels=3, default_level=2)
-    fill(queue, ("low", {"priority": 3}), ("none", {}), ("high", {"priority": 1}), ("beyond", {"priority": 4}))
+    fill(
+        queue,
+        ("low", {"priority": 3}),
+        ("none", {}),
+        ("high", {"priority": 1}),
+        ("beyond", {"priority": 4}),
+    )
     assert names(queue) == ["high", "none", "beyond", "low"]
     assert names(queue.after(1, 2)) == ["none", "beyond"]
     assert names(queue.pop(3)) == ["high", "none", "beyond"]
@@ -198,8 +206,12 @@ class LastFirst(OrderedRequestQueue):
 
 
 def test_a_line_orders_each_level_by_itself(fill):
-    queue = RequestQueue(QueuePolicy(), {1: QueuePolicy()}, levels=2, default_level=1, line=LastFirst)
-    made = fill(queue, ("a", {}), ("x", {"priority": 2}), ("b", {}), ("y", {"priority": 2}), ("c", {}))
+    queue = RequestQueue(
+        QueuePolicy(), {1: QueuePolicy()}, levels=2, default_level=1, line=LastFirst
+    )
+    made = fill(
+        queue, ("a", {}), ("x", {"priority": 2}), ("b", {}), ("y", {"priority": 2}), ("c", {})
+    )
     assert names(queue) == ["c", "b", "a", "y", "x"]
     assert names(queue.after(1, 3)) == ["b", "a", "y"]
     assert queue.remove(made[2])

@@ -6,7 +6,9 @@ from tritonpy import Cancelled, InvalidArgument, QueueTimeout, Unavailable
 from tritonpy.scheduling import BatchPolicy, Run, Wait
 
 PLAIN = "max_batch_size: 4 dynamic_batching {}"
-DELAYED = "max_batch_size: 4 dynamic_batching { preferred_batch_size: 2 max_queue_delay_microseconds: 1 }"
+DELAYED = (
+    "max_batch_size: 4 dynamic_batching { preferred_batch_size: 2 max_queue_delay_microseconds: 1 }"
+)
 TIMED = "max_batch_size: 4 dynamic_batching { default_queue_policy { default_timeout_microseconds: 1 } }"
 
 
@@ -44,8 +46,12 @@ def test_coalesced_requests_are_queued_at_once(scheduler_of, request_of):
     assert [request.id for request in scheduler.pending()] == ["c"]
 
 
-def test_coalesced_requests_are_not_queued_if_one_could_be_rejected(scheduler_of, request_of, monkeypatch):
-    full = scheduler_of("max_batch_size: 4 dynamic_batching { default_queue_policy { max_queue_size: 1 } }")
+def test_coalesced_requests_are_not_queued_if_one_could_be_rejected(
+    scheduler_of, request_of, monkeypatch
+):
+    full = scheduler_of(
+        "max_batch_size: 4 dynamic_batching { default_queue_policy { max_queue_size: 1 } }"
+    )
     assert not full.enqueue_many([request_of("a"), request_of("b")])
     stopped = scheduler_of(PLAIN)
     stopped.stop()
@@ -113,7 +119,9 @@ def test_ragged_inputs_share_a_batch(scheduler_of, request_of):
 
 
 def test_priorities_come_first(scheduler_of, request_of):
-    scheduler = scheduler_of("max_batch_size: 2 dynamic_batching { priority_levels: 2 default_priority_level: 2 }")
+    scheduler = scheduler_of(
+        "max_batch_size: 2 dynamic_batching { priority_levels: 2 default_priority_level: 2 }"
+    )
     scheduler.enqueue(request_of("a"))
     assert scheduler.ready(0, 0) is True
     scheduler.enqueue(request_of("b", priority=2))
@@ -212,7 +220,8 @@ def test_the_model_parameter_names_the_policy(scheduler_of, request_of):
             return Run(1) if now_ns >= 7 else Wait(7)
 
     scheduler = scheduler_of(
-        PLAIN + 'parameters { key: "batch_policy" value { string_value: "single" } }', {"single": OneByOne}
+        PLAIN + 'parameters { key: "batch_policy" value { string_value: "single" } }',
+        {"single": OneByOne},
     )
     scheduler.enqueue(request_of("a"))
     scheduler.enqueue(request_of("b"))
@@ -220,7 +229,9 @@ def test_the_model_parameter_names_the_policy(scheduler_of, request_of):
     assert taken(scheduler, 7) == ["a"]
 
 
-def test_the_delay_variable_holds_requests_until_enough_are_queued(scheduler_of, request_of, responses, monkeypatch):
+def test_the_delay_variable_holds_requests_until_enough_are_queued(
+    scheduler_of, request_of, responses, monkeypatch
+):
     monkeypatch.setenv("TRITONSERVER_DELAY_SCHEDULER", "3")
     scheduler = scheduler_of(TIMED)
     for name in "ab":
@@ -238,7 +249,8 @@ def test_the_delay_variable_holds_requests_until_enough_are_queued(scheduler_of,
 def test_a_delay_variable_that_is_not_a_number_is_rejected(scheduler_of, monkeypatch):
     monkeypatch.setenv("TRITONSERVER_DELAY_SCHEDULER", "many")
     with pytest.raises(
-        InvalidArgument, match="TRITONSERVER_DELAY_SCHEDULER must be a number of requests, it is 'many'"
+        InvalidArgument,
+        match="TRITONSERVER_DELAY_SCHEDULER must be a number of requests, it is 'many'",
     ):
         scheduler_of(PLAIN)
 

@@ -46,14 +46,21 @@ class Rules:
         default = self.config.dynamic_batching.default_priority_level
         level = request.priority if 1 <= request.priority <= levels else default
         policy = self.policy(level)
-        if policy.max_queue_size and sum(each.level == level for each in self.waiting) >= policy.max_queue_size:
+        if (
+            policy.max_queue_size
+            and sum(each.level == level for each in self.waiting) >= policy.max_queue_size
+        ):
             return False
         times = [policy.default_timeout_microseconds]
         if policy.allow_timeout_override and request.timeout_us:
             times.append(request.timeout_us)
-        deadline = request.queued_ns + min(times) * US if policy.default_timeout_microseconds else None
+        deadline = (
+            request.queued_ns + min(times) * US if policy.default_timeout_microseconds else None
+        )
         width = request.inputs["IN"].shape[1]
-        self.waiting.append(Waiting(number, level, request.batch_size, width, request.queued_ns, deadline))
+        self.waiting.append(
+            Waiting(number, level, request.batch_size, width, request.queued_ns, deadline)
+        )
         return True
 
     def order(self):
@@ -78,7 +85,10 @@ class Rules:
         order = self.order()
         head = order[:1]
         for each in order[1:]:
-            if sum(one.rows for one in head) + each.rows > self.config.max_batch_size or each.width != head[0].width:
+            if (
+                sum(one.rows for one in head) + each.rows > self.config.max_batch_size
+                or each.width != head[0].width
+            ):
                 return head, True
             head.append(each)
         return head, False
@@ -113,7 +123,9 @@ def configs(draw):
     config = ModelConfig(max_batch_size=maximum)
     config.input.add(name="IN", dims=[-1])
     batching = config.dynamic_batching
-    batching.preferred_batch_size.extend(draw(st.sets(st.integers(1, maximum), min_size=1, max_size=2)))
+    batching.preferred_batch_size.extend(
+        draw(st.sets(st.integers(1, maximum), min_size=1, max_size=2))
+    )
     batching.max_queue_delay_microseconds = draw(st.sampled_from([0, 0, 3, 10]))
     policies = st.builds(
         ModelQueuePolicy,
@@ -159,18 +171,24 @@ class Comparison:
         self.now = 1
         self.requests = []
         self.sink = CallbackSink(self.record_response)
-        context = SchedulerContext("m", 1, config, None, lambda _name: PreferredPolicy(config), lambda: None)
+        context = SchedulerContext(
+            "m", 1, config, None, lambda _name: PreferredPolicy(config), lambda: None
+        )
         self.scheduler = DynamicScheduler(context)
 
     def record_response(self, request, response):
-        text = {"Request timeout expired": "timeout", "Request cancelled": "cancel"}[response.error.message]
+        text = {"Request timeout expired": "timeout", "Request cancelled": "cancel"}[
+            response.error.message
+        ]
         self.ended.append((request.tag, text))
 
     def arrive(self, rows, width, priority, timeout_us):
         number = len(self.requests)
         rows = min(rows, self.rules.config.max_batch_size)
         inputs = {"IN": Tensor("IN", "INT8", (rows, width), np.zeros((rows, width), np.int8))}
-        request = InferRequest("m", inputs, self.sink, tag=number, priority=priority, timeout_us=timeout_us)
+        request = InferRequest(
+            "m", inputs, self.sink, tag=number, priority=priority, timeout_us=timeout_us
+        )
         request.batch_size, request.queued_ns = rows, self.now
         self.requests.append(request)
         try:
@@ -213,7 +231,9 @@ class Comparison:
     def tick(self):
         self.rules.tick(self.now)
         due = self.scheduler.expire(self.now)
-        deadlines = [each.deadline_ns for each in self.rules.waiting if each.deadline_ns is not None]
+        deadlines = [
+            each.deadline_ns for each in self.rules.waiting if each.deadline_ns is not None
+        ]
         assert not deadlines or self.now < due <= min(deadlines)
 
     def step(self, kind, *arguments):

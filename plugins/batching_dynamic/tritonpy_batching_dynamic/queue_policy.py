@@ -35,7 +35,7 @@ class QueuePolicy(msgspec.Struct, frozen=True, gc=False):
         )
 
     def deadline(self, queued_ns: int, timeout_us: int) -> int:
-        """Return the deadline (ns) of a request queued at `queued_ns` with `timeout_us` (0: none)."""
+        """Return the deadline (ns) of a request queued at `queued_ns`; `timeout_us` 0: none."""
         timeout_ns = self.timeout_ns
         if self.overridable and 0 < timeout_us * _US < timeout_ns:
             timeout_ns = timeout_us * _US

@@ -76,7 +76,9 @@ class RequestQueue:
 
     def append(self, request: InferRequest) -> None:
         """Add `request` to its level. Raises `QueueFull` if the level is full."""
-        level = self._level_of(request) or self._open(self._number_of(request), self._default_policy)
+        level = self._level_of(request) or self._open(
+            self._number_of(request), self._default_policy
+        )
         if len(level.waiting) + len(level.delayed) >= level.max_size:
             raise QueueFull("Exceeds maximum queue size").with_request_id(request.id)
         if not self.in_order:
@@ -89,7 +91,9 @@ class RequestQueue:
 
     def appendleft(self, request: InferRequest) -> None:
         """Put a removed request back at the front of its level. Its deadline is unchanged."""
-        level = self._level_of(request) or self._open(self._number_of(request), self._default_policy)
+        level = self._level_of(request) or self._open(
+            self._number_of(request), self._default_policy
+        )
         self.epoch += 1
         if level.times_out:
             self._watch(request, level.policy)
@@ -104,7 +108,11 @@ class RequestQueue:
         if not self.in_order:
             return False
         level = self._level_of(requests[0])
-        if level is not self._order[0] or level.times_out or len(level.waiting) + len(requests) > level.max_size:
+        if (
+            level is not self._order[0]
+            or level.times_out
+            or len(level.waiting) + len(requests) > level.max_size
+        ):
             return False
         level.waiting.extend(requests)
         self.size += len(requests)
@@ -164,7 +172,9 @@ class RequestQueue:
     def __iter__(self) -> Iterator[InferRequest]:
         return chain.from_iterable(self._lines)
 
-    def _remove_late(self, late: Sequence[InferRequest], waiting: WaitingQueue, overdue: Set[InferRequest]) -> None:
+    def _remove_late(
+        self, late: Sequence[InferRequest], waiting: WaitingQueue, overdue: Set[InferRequest]
+    ) -> None:
         if self._is_fifo:
             in_time = [request for request in waiting if request not in overdue]
             waiting.clear()

@@ -5,8 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from tritonpy import Batch, Cancelled, InferRequest, InferResponse, InvalidArgument, QueueTimeout, Unavailable
-from tritonpy.scheduling import UNBOUNDED, BatchPolicy, Run, Scheduler, SchedulerContext, Wait, batch_key
+from tritonpy import (
+    Batch,
+    Cancelled,
+    InferRequest,
+    InferResponse,
+    InvalidArgument,
+    QueueTimeout,
+    Unavailable,
+)
+from tritonpy.scheduling import (
+    UNBOUNDED,
+    BatchPolicy,
+    Run,
+    Scheduler,
+    SchedulerContext,
+    Wait,
+    batch_key,
+)
 from tritonpy_batching_dynamic.batch_window import BatchWindow
 from tritonpy_batching_dynamic.queue_policy import QueuePolicy
 from tritonpy_batching_dynamic.request_queue import NEVER, RequestQueue
@@ -25,11 +41,18 @@ class DynamicScheduler(Scheduler):
         super().__init__(context)
         config = context.config
         batching = config.dynamic_batching
-        name = config.parameters["batch_policy"].string_value if "batch_policy" in config.parameters else "preferred"
+        name = (
+            config.parameters["batch_policy"].string_value
+            if "batch_policy" in config.parameters
+            else "preferred"
+        )
         self._policy = context.policy(name)
         self._queue = RequestQueue(
             QueuePolicy.of(batching.default_queue_policy),
-            {level: QueuePolicy.of(policy) for level, policy in batching.priority_queue_policy.items()},
+            {
+                level: QueuePolicy.of(policy)
+                for level, policy in batching.priority_queue_policy.items()
+            },
             batching.priority_levels,
             batching.default_priority_level,
             context.new_queue,
@@ -50,7 +73,8 @@ class DynamicScheduler(Scheduler):
         """
         if self._stopped:
             raise Unavailable(
-                "Server is stopping, scheduler for model has stopped accepting new inference requests"
+                "Server is stopping, scheduler for model has stopped accepting new inference "
+                "requests"
             ).with_request_id(request.id)
         self._queue.append(request)
         self._decision_end_ns = 0
@@ -111,7 +135,9 @@ class DynamicScheduler(Scheduler):
         if now_ns >= queue.next_deadline:
             self._decision_end_ns = 0
             for request in queue.expire(now_ns):
-                request.respond(InferResponse.failed(request, QueueTimeout("Request timeout expired")))
+                request.respond(
+                    InferResponse.failed(request, QueueTimeout("Request timeout expired"))
+                )
             if not queue.size:
                 self._free_ns = 0
         return queue.next_deadline if queue.next_deadline != NEVER else None
@@ -143,7 +169,9 @@ class DynamicScheduler(Scheduler):
             if type(decision) is Wait:
                 self._decision_end_ns = decision.until_ns
             else:  # a partial batch may grow later
-                self._decision_end_ns = NEVER if decision.count == len(pending.sizes) else now_ns + 1
+                self._decision_end_ns = (
+                    NEVER if decision.count == len(pending.sizes) else now_ns + 1
+                )
         return self._decision
 
 

@@ -15,9 +15,7 @@ from tritonpy_testing.parse import model_config
 
 MS = 1_000_000
 IDLE_NS = 100 * MS
-HEAD = (
-    'name: "m" input { name: "IN" data_type: TYPE_INT32 dims: -1 } output { name: "OUT" data_type: TYPE_INT32 dims: 1 }'
-)
+HEAD = 'name: "m" input { name: "IN" data_type: TYPE_INT32 dims: -1 } output { name: "OUT" data_type: TYPE_INT32 dims: 1 }'
 
 
 def config_text(strategy: str = "direct {}", batch: int = 4, more: str = "") -> str:
@@ -88,7 +86,11 @@ class SimulatedRunner:
 
     def complete(self, batch=None):
         """Respond to a batch, the oldest one by default."""
-        index = 0 if batch is None else next(i for i, (_, each) in enumerate(self.in_flight) if each is batch)
+        index = (
+            0
+            if batch is None
+            else next(i for i, (_, each) in enumerate(self.in_flight) if each is batch)
+        )
         _, batch = self.in_flight.pop(index)
         for request in batch.requests:
             request.respond(InferResponse((), "m", 1, request.id))
@@ -113,7 +115,13 @@ class SimulatedRunner:
     def error(self, request):
         """Return the error text of a request: "" if it succeeded, None if it is unfinished."""
         responses = self.recorder.responses(request)
-        return None if not responses else "" if responses[0].error is None else responses[0].error.message
+        return (
+            None
+            if not responses
+            else ""
+            if responses[0].error is None
+            else responses[0].error.message
+        )
 
 
 def ids(batch):

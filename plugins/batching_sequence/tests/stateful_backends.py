@@ -66,4 +66,9 @@ class Counting(Backend):
 class Plugin:
     @hookimpl
     def tritonpy_backends(self) -> dict[str, type[Backend]]:
-        return {"folding": Folding, "collecting": Collecting, "in_place": InPlace, "counting": Counting}
+        return {
+            "folding": Folding,
+            "collecting": Collecting,
+            "in_place": InPlace,
+            "counting": Counting,
+        }

@@ -26,7 +26,9 @@ def request(start: bool = False) -> InferRequest:
 
 def set_new_states(batch: Batch, *values: int) -> None:
     """Set the new states as an execution would."""
-    batch.new_states["T"] = Tensor.from_numpy("T", np.array([[value] for value in values], np.int32))
+    batch.new_states["T"] = Tensor.from_numpy(
+        "T", np.array([[value] for value in values], np.int32)
+    )
 
 
 def state_values(batch: Batch) -> list[int]:

@@ -32,7 +32,9 @@ class SequenceContract(SchedulerContract):
             for name, tensor in request.inputs.items()
         }
         request.batch_size = 1
-        request.sequence = SequenceInfo(random.randint(1, 30), start=True, end=random.random() < 0.5)
+        request.sequence = SequenceInfo(
+            random.randint(1, 30), start=True, end=random.random() < 0.5
+        )
         return request
 
     def _policy(self, name: str) -> BatchPolicy:

@@ -9,12 +9,17 @@ from tritonpy_testing.parse import model_config
 
 
 def controls_of(*controls, batch=4):
-    text = " ".join(f'control_input {{ name: "C{index}" control {{ {one} }} }}' for index, one in enumerate(controls))
+    text = " ".join(
+        f'control_input {{ name: "C{index}" control {{ {one} }} }}'
+        for index, one in enumerate(controls)
+    )
     return Controls(model_config(f"max_batch_size: {batch} sequence_batching {{ {text} }}"))
 
 
 def request(name, start=False, end=False):
-    return InferRequest("m", {}, CallbackSink(lambda *_: None), sequence=SequenceInfo(name, start, end))
+    return InferRequest(
+        "m", {}, CallbackSink(lambda *_: None), sequence=SequenceInfo(name, start, end)
+    )
 
 
 SLOTS = [request(1, start=True), None, request(2, end=True), request(3, True, True), request(4)]
@@ -58,7 +63,9 @@ def test_ids_are_truncated_to_the_type_of_their_control(datatype, large):
 
 
 def test_ids_may_be_strings():
-    (tensor,) = controls_of("kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING").tensors([request("ä name"), None])
+    (tensor,) = controls_of("kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING").tensors(
+        [request("ä name"), None]
+    )
     assert (tensor.datatype, tensor.shape) == ("BYTES", (2, 1))
     assert tensor.numpy().tolist() == [["ä name".encode()], [b""]]
 

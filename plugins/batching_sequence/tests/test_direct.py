@@ -35,7 +35,12 @@ def test_the_requests_of_one_sequence_run_in_a_batch_each():
     runner.send(1, start=True)
     runner.send(1)
     runner.send(1, end=True)
-    assert [runner.run(), runner.run(), runner.run(), runner.run()] == [["1.1"], ["1.2"], ["1.3"], None]
+    assert [runner.run(), runner.run(), runner.run(), runner.run()] == [
+        ["1.1"],
+        ["1.2"],
+        ["1.3"],
+        None,
+    ]
 
 
 def test_the_next_request_does_not_wait_for_the_previous_response():
@@ -60,7 +65,9 @@ def test_the_slot_of_an_ended_sequence_goes_to_the_backlog():
 @pytest.mark.parametrize(("share", "enough"), [(1.0, 4), (0.75, 3), (0.6, 3), (0.1, 1)])
 def test_it_waits_until_enough_slots_are_ready(share, enough):
     runner = SimulatedRunner(
-        config_text(f"direct {{ minimum_slot_utilization: {share} max_queue_delay_microseconds: 5000 }}")
+        config_text(
+            f"direct {{ minimum_slot_utilization: {share} max_queue_delay_microseconds: 5000 }}"
+        )
     )
     for each in range(1, enough + 1):
         assert runner.ready() in (False, runner.now + 5 * MS)
@@ -70,7 +77,9 @@ def test_it_waits_until_enough_slots_are_ready(share, enough):
 
 def test_slot_utilization_is_compared_as_float32():
     runner = SimulatedRunner(
-        config_text("direct { minimum_slot_utilization: 0.6 max_queue_delay_microseconds: 5000 }", batch=5)
+        config_text(
+            "direct { minimum_slot_utilization: 0.6 max_queue_delay_microseconds: 5000 }", batch=5
+        )
     )
     for each in (1, 2, 3):
         runner.send(each, start=True)
@@ -78,7 +87,9 @@ def test_slot_utilization_is_compared_as_float32():
 
 
 def test_it_waits_no_longer_than_the_delay_of_the_oldest_request():
-    runner = SimulatedRunner(config_text("direct { minimum_slot_utilization: 1 max_queue_delay_microseconds: 5000 }"))
+    runner = SimulatedRunner(
+        config_text("direct { minimum_slot_utilization: 1 max_queue_delay_microseconds: 5000 }")
+    )
     runner.send(1, start=True)
     first = runner.now
     runner.now += 2 * MS
@@ -88,7 +99,9 @@ def test_it_waits_no_longer_than_the_delay_of_the_oldest_request():
     assert runner.run() == ["1.1", "2.1"]
 
 
-@pytest.mark.parametrize("setting", ["minimum_slot_utilization: 1", "max_queue_delay_microseconds: 5000"])
+@pytest.mark.parametrize(
+    "setting", ["minimum_slot_utilization: 1", "max_queue_delay_microseconds: 5000"]
+)
 def test_utilization_and_delay_only_work_together(setting):
     runner = SimulatedRunner(config_text(f"direct {{ {setting} }}"))
     runner.send(1, start=True)

@@ -15,20 +15,34 @@ import numpy as np
 import pytest
 
 from tritonpy import SequenceInfo, Tensor
-from tritonpy_testing import InferenceServerException, InferInput, InferRequestedOutput, InProcessClient, running_server
+from tritonpy_testing import (
+    InferenceServerException,
+    InferInput,
+    InferRequestedOutput,
+    InProcessClient,
+    running_server,
+)
 
 from .simulated_runner import IDLE_NS, SimulatedRunner, config_text
 from .stateful_backends import FAIL, MISSING, WRONG_SHAPE, WRONG_TYPE, Plugin
 
 ROOT = str(Path(__file__).resolve().parents[3])
 STRATEGIES = {"direct": "direct {}", "oldest": "oldest { max_candidate_sequences: 4 }"}
-ISOLATION = {"thread": "", "process": 'parameters { key: "isolation" value { string_value: "process" } }'}
+ISOLATION = {
+    "thread": "",
+    "process": 'parameters { key: "isolation" value { string_value: "process" } }',
+}
 MODES = list(product(STRATEGIES, ISOLATION))
 FEW = [("direct", "process"), ("oldest", "thread")]
 
 
 def config(
-    backend: str, mode: tuple[str, str], state: str = "", kind: str = "INT64", more: str = "", batch: int = 4
+    backend: str,
+    mode: tuple[str, str],
+    state: str = "",
+    kind: str = "INT64",
+    more: str = "",
+    batch: int = 4,
 ) -> str:
     strategy, isolation = mode
     return f"""
@@ -49,14 +63,18 @@ class Served:
     def __init__(self, client: InProcessClient) -> None:
         self._client = client
 
-    def start(self, value: Any, sequence: int, batch: bool = True, outputs: Any = None, **flags: bool) -> Any:
+    def start(
+        self, value: Any, sequence: int, batch: bool = True, outputs: Any = None, **flags: bool
+    ) -> Any:
         data = np.array(value)
         data = data.reshape(1, -1) if batch else data.reshape(-1)
         kind = "INT64" if data.dtype.kind == "i" else "BYTES"
         tensor = InferInput("IN", list(data.shape), kind).set_data_from_numpy(data)
         requested = outputs and [InferRequestedOutput(name) for name in outputs]
         fields = {f"sequence_{name}": flag for name, flag in flags.items()}
-        return self._client.async_infer("m", [tensor], sequence_id=sequence, outputs=requested, **fields)
+        return self._client.async_infer(
+            "m", [tensor], sequence_id=sequence, outputs=requested, **fields
+        )
 
     def infer(self, value: Any, sequence: int = 1, output: str = "OUT", **how: Any) -> Any:
         return self.start(value, sequence, **how).get_result().as_numpy(output).ravel().tolist()
@@ -83,7 +101,10 @@ def test_sequences_keep_their_own_state(model_repository: Any, mode: tuple[str, 
         model_repository, config("folding", mode, more="instance_group { count: 2 kind: KIND_CPU }")
     ) as served:
         calls = [
-            [served.start(10 * sequence + turn, sequence, start=turn == 0, end=turn == 5) for sequence in range(1, 13)]
+            [
+                served.start(10 * sequence + turn, sequence, start=turn == 0, end=turn == 5)
+                for sequence in range(1, 13)
+            ]
             for turn in range(6)
         ]
         totals = [[call.get_result().as_numpy("OUT").item() for call in turn] for turn in calls]
@@ -94,7 +115,9 @@ def test_sequences_keep_their_own_state(model_repository: Any, mode: tuple[str, 
 
 
 @pytest.mark.parametrize("mode", FEW)
-def test_start_resets_the_state_and_failures_leave_it_unchanged(model_repository: Any, mode: tuple[str, str]) -> None:
+def test_start_resets_the_state_and_failures_leave_it_unchanged(
+    model_repository: Any, mode: tuple[str, str]
+) -> None:
     with serving(model_repository, config("folding", mode)) as served:
         assert served.infer(1, start=True) == [1]
         for value, text in (
@@ -103,8 +126,14 @@ def test_start_resets_the_state_and_failures_leave_it_unchanged(model_repository
                 WRONG_SHAPE,
                 r"model 'm' returned state output 'NEW' with shape \[1,1,1\], its configuration says \[1,1\]",
             ),
-            (WRONG_TYPE, "model 'm' returned state output 'NEW' as FP32, its configuration says INT64"),
-            (MISSING, "model 'm' returned no output 'NEW', it returned: 'OUT'; expected: 'OUT', 'NEW'"),
+            (
+                WRONG_TYPE,
+                "model 'm' returned state output 'NEW' as FP32, its configuration says INT64",
+            ),
+            (
+                MISSING,
+                "model 'm' returned no output 'NEW', it returned: 'OUT'; expected: 'OUT', 'NEW'",
+            ),
         ):
             with pytest.raises(InferenceServerException, match=text):
                 served.infer(value)
@@ -114,7 +143,9 @@ def test_start_resets_the_state_and_failures_leave_it_unchanged(model_repository
 
 
 @pytest.mark.parametrize("mode", FEW)
-def test_a_state_is_returned_if_it_is_a_requested_output(model_repository: Any, mode: tuple[str, str]) -> None:
+def test_a_state_is_returned_if_it_is_a_requested_output(
+    model_repository: Any, mode: tuple[str, str]
+) -> None:
     more = 'output { name: "NEW" data_type: TYPE_INT64 dims: 1 }'
     with serving(model_repository, config("folding", mode, more=more)) as served:
         assert served.infer(1, start=True, outputs=["NEW"], output="NEW") == [1]
@@ -137,7 +168,9 @@ def test_string_states_grow(model_repository: Any, mode: tuple[str, str], batch:
     """Sequences whose states differ in size do not share a batch."""
     more = 'output { name: "NEW" data_type: TYPE_STRING dims: -1 }'
     batched = batch > 0
-    with serving(model_repository, config("collecting", mode, "dims: -1", "STRING", more, batch)) as served:
+    with serving(
+        model_repository, config("collecting", mode, "dims: -1", "STRING", more, batch)
+    ) as served:
         calls = {
             (turn, sequence): served.start(
                 text(f"{sequence} {turn}"), sequence, batched, start=turn == 0, end=turn == sequence
@@ -146,7 +179,10 @@ def test_string_states_grow(model_repository: Any, mode: tuple[str, str], batch:
             for sequence in range(1, 4)
             if turn <= sequence
         }
-        found = {place: call.get_result().as_numpy("NEW").ravel().tolist() for place, call in calls.items()}
+        found = {
+            place: call.get_result().as_numpy("NEW").ravel().tolist()
+            for place, call in calls.items()
+        }
     assert found == {
         (turn, sequence): [b"", *(f"{sequence} {before}".encode() for before in range(turn + 1))]
         for turn, sequence in calls
@@ -159,9 +195,13 @@ def text(value: str) -> Any:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_one_buffer_is_written_in_place(model_repository: Any, strategy: str) -> None:
-    more = "".join(f'output {{ name: "{name}" data_type: TYPE_INT64 dims: 1 }}' for name in ("NEW", "AT"))
+    more = "".join(
+        f'output {{ name: "{name}" data_type: TYPE_INT64 dims: 1 }}' for name in ("NEW", "AT")
+    )
     state = "dims: 1 use_same_buffer_for_input_output: true"
-    with serving(model_repository, config("in_place", (strategy, "thread"), state, more=more)) as served:
+    with serving(
+        model_repository, config("in_place", (strategy, "thread"), state, more=more)
+    ) as served:
         calls = [served.start(1, 1, start=turn == 0, end=turn == 19) for turn in range(20)]
         results = [call.get_result() for call in calls]
     totals = [(3**turn - 1) // 2 for turn in range(1, 21)]
@@ -183,19 +223,28 @@ def test_one_buffer_serves_several_sequences(model_repository: Any, mode: tuple[
 
 
 @pytest.mark.parametrize("mode", FEW)
-def test_a_sequence_begins_with_the_state_from_a_file(model_repository: Any, mode: tuple[str, str]) -> None:
+def test_a_sequence_begins_with_the_state_from_a_file(
+    model_repository: Any, mode: tuple[str, str]
+) -> None:
     initial = 'dims: 1 initial_state { name: "i" data_type: TYPE_INT64 dims: 1 data_file: "seven" }'
     folder = model_repository.path / "m" / "initial_state"
     folder.mkdir(parents=True)
     (folder / "seven").write_bytes(np.array([7], np.int64).tobytes())
     with serving(model_repository, config("folding", mode, initial)) as served:
-        assert [served.infer(1, start=turn == 0, end=turn == 1) for turn in range(2)] == [[22], [67]]
+        assert [served.infer(1, start=turn == 0, end=turn == 1) for turn in range(2)] == [
+            [22],
+            [67],
+        ]
         assert served.infer(2, start=True, end=True) == [23]
 
 
 @pytest.mark.parametrize("mode", FEW)
-def test_iterations_of_an_iterative_sequence_pass_on_their_states(model_repository: Any, mode: tuple[str, str]) -> None:
-    text = config("counting", mode).replace("sequence_batching {", "sequence_batching { iterative_sequence: true")
+def test_iterations_of_an_iterative_sequence_pass_on_their_states(
+    model_repository: Any, mode: tuple[str, str]
+) -> None:
+    text = config("counting", mode).replace(
+        "sequence_batching {", "sequence_batching { iterative_sequence: true"
+    )
     with serving(model_repository, text) as served:
         calls = [served.start(count, 0) for count in (5, 1, 8, 3, 2, 7)]
         assert [call.get_result().as_numpy("OUT").item() for call in calls] == [5, 1, 8, 3, 2, 7]

@@ -11,7 +11,11 @@ from tritonpy_testing import model_config
 
 
 def state(
-    initial: str = "", datatype: str = "FP32", dims: str = "2", batched: bool = True, folder: Path = Path()
+    initial: str = "",
+    datatype: str = "FP32",
+    dims: str = "2",
+    batched: bool = True,
+    folder: Path = Path(),
 ) -> Tensor:
     text = f'state {{ input_name: "S" output_name: "T" data_type: TYPE_{datatype} dims: [{dims}] {initial} }}'
     config = model_config(f"sequence_batching {{ {text} }}")
@@ -25,7 +29,9 @@ def given(data: str, datatype: str = "FP32", dims: str = "2") -> str:
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     (tmp_path / "initial_state").mkdir()
-    (tmp_path / "initial_state" / "numbers").write_bytes(np.array([1.5, 2.5, 3.5], np.float32).tobytes())
+    (tmp_path / "initial_state" / "numbers").write_bytes(
+        np.array([1.5, 2.5, 3.5], np.float32).tobytes()
+    )
     (tmp_path / "initial_state" / "texts").write_bytes(b"\x01\x00\x00\x00a\x02\x00\x00\x00bc")
     (tmp_path / "secret").write_bytes(bytes(100))
     return tmp_path
@@ -56,7 +62,10 @@ def test_a_file_has_the_values_row_by_row(model: Path) -> None:
 
 
 def test_surplus_bytes_of_a_file_are_ignored(model: Path) -> None:
-    assert state(given('data_file: "numbers"'), folder=model, batched=False).numpy().tolist() == [1.5, 2.5]
+    assert state(given('data_file: "numbers"'), folder=model, batched=False).numpy().tolist() == [
+        1.5,
+        2.5,
+    ]
 
 
 def test_a_file_of_strings_is_in_wire_format(model: Path) -> None:
@@ -67,7 +76,13 @@ def test_a_file_of_strings_is_in_wire_format(model: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "datatype", "dims", "kind", "text"),
     [
-        ("", "FP32", "2", InvalidArgument, "initial_state setting expects state'S' to have state_data set"),
+        (
+            "",
+            "FP32",
+            "2",
+            InvalidArgument,
+            "initial_state setting expects state'S' to have state_data set",
+        ),
         (
             'data_file: "numbers"',
             "FP32",
@@ -90,7 +105,13 @@ def test_a_file_of_strings_is_in_wire_format(model: Path) -> None:
             Internal,
             "failed to open text file for read .*/initial_state/none: No such file",
         ),
-        ('data_file: "../../secret"', "FP32", "2", InvalidArgument, "'../../secret' is outside the model's folder"),
+        (
+            'data_file: "../../secret"',
+            "FP32",
+            "2",
+            InvalidArgument,
+            "'../../secret' is outside the model's folder",
+        ),
         (
             'data_file: "/dev/zero"',
             "FP32",

@@ -24,7 +24,9 @@ def test_each_request_starts_a_separate_sequence() -> None:
     iterations, requests = Iterations(), [request() for _ in range(3)]
     for each in requests:
         iterations.begin(each, {})
-    assert [each.sequence for each in requests] == [SequenceInfo(number, start=True) for number in (1, 2, 3)]
+    assert [each.sequence for each in requests] == [
+        SequenceInfo(number, start=True) for number in (1, 2, 3)
+    ]
 
 
 def test_ids_of_live_sequences_are_left_out() -> None:
@@ -55,7 +57,9 @@ def test_a_further_iteration_has_no_flags() -> None:
 
 def reschedule(runner, batch, *requests):
     """Complete a batch whose `requests` are to run again."""
-    runner.in_flight = [(instance, each) for instance, each in runner.in_flight if each is not batch]
+    runner.in_flight = [
+        (instance, each) for instance, each in runner.in_flight if each is not batch
+    ]
     for one in batch.requests:
         if one in requests:
             one.batch = None
@@ -159,7 +163,10 @@ def test_a_second_request_with_the_same_client_id_runs_after_the_first():
 
 def test_states_are_passed_to_the_next_iteration():
     runner = SimulatedRunner(
-        config_text(more=ITERATIVE + ' state { input_name: "S" output_name: "T" data_type: TYPE_INT32 dims: 1 }')
+        config_text(
+            more=ITERATIVE
+            + ' state { input_name: "S" output_name: "T" data_type: TYPE_INT32 dims: 1 }'
+        )
     )
     one = runner.send(0)
     seen = []

@@ -7,9 +7,7 @@ from tritonpy import InferResponse, Internal
 from .simulated_runner import SimulatedRunner, config_text, ids
 
 STATE = 'state { input_name: "S" output_name: "T" data_type: TYPE_INT32 dims: 1 }'
-START_MISSING = (
-    "inference request for sequence {} to model 'm' must specify the START flag on the first request of the sequence"
-)
+START_MISSING = "inference request for sequence {} to model 'm' must specify the START flag on the first request of the sequence"
 
 
 def end_process(runner, instance=0):
@@ -104,7 +102,10 @@ def test_a_waiting_iteration_is_rejected():
     request.batch = None
     runner.scheduler.released(request, reschedule=True)
     end_process(runner)
-    assert runner.error(request) == "The instance that ran the request has ended, and its state of the request is lost"
+    assert (
+        runner.error(request)
+        == "The instance that ran the request has ended, and its state of the request is lost"
+    )
     assert runner.run() is None
 
 
@@ -155,7 +156,9 @@ def test_sequences_keep_a_slot_if_every_instance_is_down():
 
 
 def test_a_requeued_first_request_runs_at_another_instance():
-    runner = SimulatedRunner(config_text("oldest { max_candidate_sequences: 1 }", batch=1), instances=2)
+    runner = SimulatedRunner(
+        config_text("oldest { max_candidate_sequences: 1 }", batch=1), instances=2
+    )
     request = runner.send(1, start=True)
     runner.take(0)
     runner.in_flight.clear()

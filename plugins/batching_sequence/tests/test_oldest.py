@@ -28,7 +28,14 @@ def test_a_finished_candidate_moves_behind_those_that_wait():
     for each in (1, 2, 3):
         runner.send(each, start=True)
         runner.send(each)
-    assert [runner.run() for _ in range(6)] == [["1.1"], ["2.1"], ["3.1"], ["1.2"], ["2.2"], ["3.2"]]
+    assert [runner.run() for _ in range(6)] == [
+        ["1.1"],
+        ["2.1"],
+        ["3.1"],
+        ["1.2"],
+        ["2.2"],
+        ["3.2"],
+    ]
 
 
 def test_surplus_sequences_wait_in_order_for_a_candidate_slot():
@@ -60,7 +67,9 @@ def test_a_candidate_keeps_its_slot_until_its_last_response():
 
 
 def test_it_waits_for_a_preferred_size_until_the_delay_ends():
-    runner = SimulatedRunner(config_text("oldest { preferred_batch_size: 2 max_queue_delay_microseconds: 5000 }"))
+    runner = SimulatedRunner(
+        config_text("oldest { preferred_batch_size: 2 max_queue_delay_microseconds: 5000 }")
+    )
     runner.send(1, start=True)
     assert runner.ready() == runner.now + 5 * MS
     runner.now += 2 * MS
@@ -69,7 +78,9 @@ def test_it_waits_for_a_preferred_size_until_the_delay_ends():
 
 
 def test_the_delay_counts_from_when_a_request_could_have_run():
-    runner = SimulatedRunner(config_text("oldest { preferred_batch_size: 2 max_queue_delay_microseconds: 5000 }"))
+    runner = SimulatedRunner(
+        config_text("oldest { preferred_batch_size: 2 max_queue_delay_microseconds: 5000 }")
+    )
     runner.send(1, start=True)
     runner.send(1)
     runner.now += 5 * MS

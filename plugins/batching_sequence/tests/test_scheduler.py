@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Cancelled, InferRequest, InvalidArgument, QueueTimeout, SequenceInfo, Unavailable
+from tritonpy import (
+    Cancelled,
+    InferRequest,
+    InvalidArgument,
+    QueueTimeout,
+    SequenceInfo,
+    Unavailable,
+)
 
 from .simulated_runner import IDLE_NS, MS, SimulatedRunner, config_text
 
@@ -34,14 +41,20 @@ def test_an_ended_sequence_has_to_start_again(strategy):
 def test_a_request_without_a_sequence_is_rejected():
     runner = SimulatedRunner(config_text())
     request = InferRequest("m", {}, runner.recorder.sink)
-    with pytest.raises(InvalidArgument, match="must specify a non-zero or non-empty correlation ID"):
+    with pytest.raises(
+        InvalidArgument, match="must specify a non-zero or non-empty correlation ID"
+    ):
         runner.scheduler.enqueue(request)
 
 
 def test_a_request_of_two_rows_is_rejected():
     runner = SimulatedRunner(config_text())
-    request = InferRequest("m", {}, runner.recorder.sink, sequence=SequenceInfo(1, True), batch_size=2)
-    with pytest.raises(InvalidArgument, match="must specify batch-size 1 due to requirements of sequence batcher"):
+    request = InferRequest(
+        "m", {}, runner.recorder.sink, sequence=SequenceInfo(1, True), batch_size=2
+    )
+    with pytest.raises(
+        InvalidArgument, match="must specify batch-size 1 due to requirements of sequence batcher"
+    ):
         runner.scheduler.enqueue(request)
 
 
@@ -51,7 +64,12 @@ def test_a_restart_stays_where_the_sequence_is(strategy):
     runner.send(1, start=True)
     runner.send(1, start=True)
     runner.send(1, end=True)
-    assert [runner.run(0), runner.run(0), runner.run(0), runner.run(1)] == [["1.1"], ["1.2"], ["1.3"], None]
+    assert [runner.run(0), runner.run(0), runner.run(0), runner.run(1)] == [
+        ["1.1"],
+        ["1.2"],
+        ["1.3"],
+        None,
+    ]
 
 
 @STRATEGIES
@@ -131,7 +149,12 @@ def test_cancelling_a_request_cancels_those_behind_it(strategy):
     requests = [runner.send(1, start=True), runner.send(1), runner.send(1), runner.send(1)]
     other = runner.send(2, start=True)
     runner.scheduler.cancel(requests[2])
-    assert [runner.error(each) for each in requests] == [None, None, "Request cancelled", "Request cancelled"]
+    assert [runner.error(each) for each in requests] == [
+        None,
+        None,
+        "Request cancelled",
+        "Request cancelled",
+    ]
     assert isinstance(runner.recorder.responses(requests[3])[0].error, Cancelled)
     with pytest.raises(InvalidArgument, match="START"):
         runner.send(1)
@@ -198,7 +221,12 @@ def test_finish_gives_slots_to_waiting_sequences(strategy):
         runner.send(name, start=True)
     runner.scheduler.stop()
     runner.scheduler.finish()
-    assert [runner.run(), runner.run(), runner.run(), runner.run()] == [["1.2"], ["2.1"], ["3.1"], None]
+    assert [runner.run(), runner.run(), runner.run(), runner.run()] == [
+        ["1.2"],
+        ["2.1"],
+        ["3.1"],
+        None,
+    ]
     assert not runner.scheduler.is_live()
 
 

@@ -90,8 +90,12 @@ def test_a_delayed_sequence_of_the_backlog_still_expires(runner):
     assert held.error(late) == "timeout of the corresponding sequence has been expired"
 
 
-@pytest.mark.parametrize("variable", ["TRITONSERVER_DELAY_SCHEDULER", "TRITONSERVER_BACKLOG_DELAY_SCHEDULER"])
+@pytest.mark.parametrize(
+    "variable", ["TRITONSERVER_DELAY_SCHEDULER", "TRITONSERVER_BACKLOG_DELAY_SCHEDULER"]
+)
 def test_a_variable_that_is_not_a_number_is_rejected(monkeypatch, variable):
     monkeypatch.setenv(variable, "many")
-    with pytest.raises(InvalidArgument, match=f"{variable} must be a number of requests, it is 'many'"):
+    with pytest.raises(
+        InvalidArgument, match=f"{variable} must be a number of requests, it is 'many'"
+    ):
         SimulatedRunner(config_text())

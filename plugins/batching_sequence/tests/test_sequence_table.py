@@ -18,7 +18,9 @@ IDS = st.integers(1, 6)
 
 
 def request(timeout_us=0, queued_ns=0):
-    return InferRequest("m", {}, CallbackSink(lambda *_: None), timeout_us=timeout_us, queued_ns=queued_ns)
+    return InferRequest(
+        "m", {}, CallbackSink(lambda *_: None), timeout_us=timeout_us, queued_ns=queued_ns
+    )
 
 
 class SequenceTableMachine(RuleBasedStateMachine):
@@ -43,7 +45,9 @@ class SequenceTableMachine(RuleBasedStateMachine):
         self.gone = set()
         self.places = {}
 
-    @rule(name=IDS, start=st.booleans(), end=st.booleans(), timeout_us=st.sampled_from([0, 0, 1, 5]))
+    @rule(
+        name=IDS, start=st.booleans(), end=st.booleans(), timeout_us=st.sampled_from([0, 0, 1, 5])
+    )
     def send(self, name, start, end, timeout_us):
         made = request(timeout_us, self.now)
         known = name in self.table.live
@@ -89,7 +93,9 @@ class SequenceTableMachine(RuleBasedStateMachine):
         assert victim in dropped
         assert sequence.ended
         if has_slot:
-            assert dropped == [each for each in order[order.index(victim) :] if each not in self.gone]
+            assert dropped == [
+                each for each in order[order.index(victim) :] if each not in self.gone
+            ]
         else:
             assert dropped == [each for each in order if each not in self.gone]
         self.gone.update(dropped)
@@ -106,7 +112,9 @@ class SequenceTableMachine(RuleBasedStateMachine):
         assert due is None or due > self.now
         assert due is not None or not self.table.live
         if ns >= IDLE_NS:
-            assert not any(each.id in self.table.live and self.table.live[each.id] is each for each in idle)
+            assert not any(
+                each.id in self.table.live and self.table.live[each.id] is each for each in idle
+            )
 
     @rule()
     def add_instance(self):
@@ -143,9 +151,13 @@ class SequenceTableMachine(RuleBasedStateMachine):
             assert group.sequences() or not group.draining
             for slot, sequence in enumerate(group.slots):
                 assert sequence is None or (sequence.group is group and sequence.slot == slot)
-                assert sequence is None or sequence.has_requests or not sequence.ended, "a slot leaked"
+                assert sequence is None or sequence.has_requests or not sequence.ended, (
+                    "a slot leaked"
+                )
             expected = {
-                each for each in group.sequences() if each.waiting and not (self.one_at_a_time and each.running)
+                each
+                for each in group.sequences()
+                if each.waiting and not (self.one_at_a_time and each.running)
             }
             assert set(group.ready) == expected
 
@@ -178,7 +190,9 @@ class OneAtATime(SequenceTableMachine):
 
 TestRoster = SequenceTableMachine.TestCase
 TestRosterOneAtATime = OneAtATime.TestCase
-TestRoster.settings = TestRosterOneAtATime.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestRoster.settings = TestRosterOneAtATime.settings = settings(
+    max_examples=60, stateful_step_count=40, deadline=None
+)
 
 
 @pytest.fixture

@@ -19,7 +19,9 @@ SAME = "use_same_buffer_for_input_output: true"
 
 
 def states(*texts: str, max_batch_size: int = 8) -> ImplicitStates:
-    config = model_config(f"max_batch_size: {max_batch_size} sequence_batching {{ {' '.join(texts)} }}")
+    config = model_config(
+        f"max_batch_size: {max_batch_size} sequence_batching {{ {' '.join(texts)} }}"
+    )
     return ImplicitStates(config, Path())
 
 
@@ -59,22 +61,31 @@ def test_stored_states_are_not_views_of_the_batch() -> None:
     texts = Tensor.from_numpy("B", np.array([[b"a"], [b"b"]], object))
     implicit.update(state, executed_batch(numbers, texts), 1)
     assert not any(
-        np.shares_memory(tensor.data, whole.data) for tensor, whole in zip(state, (numbers, texts), strict=True)
+        np.shares_memory(tensor.data, whole.data)
+        for tensor, whole in zip(state, (numbers, texts), strict=True)
     )
 
 
 def test_a_state_that_the_backend_left_out_stays() -> None:
     implicit = states(NUMBERS % "", TEXTS)
     state = implicit.start()
-    implicit.update(state, executed_batch(Tensor.from_numpy("B", np.array([[b"a", b"bc"]], object))), 0)
+    implicit.update(
+        state, executed_batch(Tensor.from_numpy("B", np.array([[b"a", b"bc"]], object))), 0
+    )
     assert values(state) == [[[0, 0]], [[b"a", b"bc"]]]
 
 
 def test_slots_without_data_have_zero_rows() -> None:
     implicit = states(NUMBERS % "", TEXTS)
     one, two = implicit.start(), implicit.start()
-    implicit.update(one, executed_batch(new([1, 2]), Tensor.from_numpy("B", np.array([[b"x", b"yz"]], object))), 0)
-    implicit.update(two, executed_batch(new([3, 4]), Tensor.from_numpy("B", np.array([[b"", b"w"]], object))), 0)
+    implicit.update(
+        one,
+        executed_batch(new([1, 2]), Tensor.from_numpy("B", np.array([[b"x", b"yz"]], object))),
+        0,
+    )
+    implicit.update(
+        two, executed_batch(new([3, 4]), Tensor.from_numpy("B", np.array([[b"", b"w"]], object))), 0
+    )
     numbers, texts = implicit.rows([None, one, None, two])
     assert (numbers.name, numbers.shape, texts.name, texts.shape) == ("S", (4, 2), "A", (4, 2))
     assert numbers.numpy().tolist() == [[0, 0], [1, 2], [0, 0], [3, 4]]
@@ -137,7 +148,9 @@ def test_a_model_without_batches_keeps_the_whole_tensor(same: str) -> None:
     state = implicit.start()
     assert values(state) == [[0, 0], [b""]]
     texts = Tensor.from_numpy("B", np.array([b"x", b"yz"], object))
-    implicit.update(state, executed_batch(Tensor.from_numpy("T", np.array([3, 4], np.int32)), texts), 0)
+    implicit.update(
+        state, executed_batch(Tensor.from_numpy("T", np.array([3, 4], np.int32)), texts), 0
+    )
     assert [tensor.numpy().tolist() for tensor in implicit.rows([state])] == [[3, 4], [b"x", b"yz"]]
 
 
@@ -146,7 +159,9 @@ def test_a_model_without_batches_keeps_the_whole_tensor(same: str) -> None:
     st.booleans(),
     st.integers(0, 4),
 )
-def test_every_sequence_sees_its_last_state(batches: list[list[int]], same: bool, holes: int) -> None:
+def test_every_sequence_sees_its_last_state(
+    batches: list[list[int]], same: bool, holes: int
+) -> None:
     """Each of four sequences adds its number to its state in every batch.
 
     The first `holes` slots stay empty.
@@ -155,7 +170,9 @@ def test_every_sequence_sees_its_last_state(batches: list[list[int]], same: bool
     live, expected = [implicit.start() for _ in range(4)], [0] * 4
     for members in batches:
         (given_to_backend,) = implicit.rows([None] * holes + [live[member] for member in members])
-        assert given_to_backend.numpy()[holes:, 0].tolist() == [expected[member] for member in members]
+        assert given_to_backend.numpy()[holes:, 0].tolist() == [
+            expected[member] for member in members
+        ]
         assert not given_to_backend.numpy()[:holes].any()
         numbers = np.array([[0]] * holes + [[member + 1] for member in members], np.int32)
         batch = executed_batch(Tensor.from_numpy("T", given_to_backend.numpy() + numbers))

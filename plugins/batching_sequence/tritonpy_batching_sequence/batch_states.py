@@ -17,7 +17,12 @@ class BatchStates:
         # By request, because a rescheduled request has no `batch` when its states are collected.
         self._batch_rows: dict[InferRequest, tuple[Batch, int]] = {}
 
-    def add(self, batch: Batch, sequences: Sequence[LiveSequence | None], slots: Sequence[InferRequest | None]) -> None:
+    def add(
+        self,
+        batch: Batch,
+        sequences: Sequence[LiveSequence | None],
+        slots: Sequence[InferRequest | None],
+    ) -> None:
         """Add the states of `sequences` to the batch of their requests in `slots`.
 
         A request with the START flag begins with the initial states.
@@ -27,7 +32,9 @@ class BatchStates:
                 self._batch_rows[request] = batch, row
                 if sequence.state is None or is_start(request):
                     sequence.state = self._states.start()
-        batch.states = self._states.rows([None if sequence is None else sequence.state for sequence in sequences])
+        batch.states = self._states.rows(
+            [None if sequence is None else sequence.state for sequence in sequences]
+        )
         batch.state_outputs = self._states.outputs
 
     def collect(self, sequence: LiveSequence, request: InferRequest) -> None:

@@ -85,7 +85,9 @@ def _flags(
 def _numeric_ids(name: str, datatype: str, dtype: Any, batched: bool, slots: Slots) -> Tensor:
     ids = [_correlation_id(slot) for slot in slots]
     # Larger ids are truncated to their low bits, as in Triton.
-    data = np.array([id if isinstance(id, int) else 0 for id in ids], np.uint64).astype(dtype, copy=False)  # noqa: A001
+    data = np.array([id if isinstance(id, int) else 0 for id in ids], np.uint64).astype(  # noqa: A001
+        dtype, copy=False
+    )
     return _control_tensor(name, datatype, data, batched)
 
 

@@ -22,7 +22,9 @@ class Direct(Strategy):
         self._delay_ns = delay_ns if utilization else 0
         # Compare as float32, as Triton does: 3 of 5 slots are exactly 0.6.
         share = np.float32(utilization)
-        self._enough = next(count for count in range(slots + 1) if np.float32(count) / np.float32(slots) >= share)
+        self._enough = next(
+            count for count in range(slots + 1) if np.float32(count) / np.float32(slots) >= share
+        )
         self._key_of = key_of
 
     def choose(self, group: SlotGroup, now_ns: int) -> Decision:
@@ -34,7 +36,9 @@ class Direct(Strategy):
                 return due_ns
         return compatible(ready, self._key_of)
 
-    def rows(self, group: SlotGroup, chosen: Sequence[LiveSequence]) -> Sequence[LiveSequence | None]:
+    def rows(
+        self, group: SlotGroup, chosen: Sequence[LiveSequence]
+    ) -> Sequence[LiveSequence | None]:
         """Return one row per slot, up to the highest ready slot."""
         rows: list[LiveSequence | None] = [None] * (max(map(_slot_of, group.ready)) + 1)
         for sequence in chosen:

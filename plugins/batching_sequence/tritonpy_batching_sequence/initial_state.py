@@ -31,7 +31,9 @@ def initial_state(state: ModelSequenceBatching.State, batched: bool, directory: 
     """
     name, datatype = state.input_name, DATATYPE_OF_NUMBER[state.data_type].name
     if not state.initial_state:
-        return zeros(name, datatype, _shape([1 if dim == -1 else dim for dim in state.dims], batched))
+        return zeros(
+            name, datatype, _shape([1 if dim == -1 else dim for dim in state.dims], batched)
+        )
     initial = state.initial_state[0]
     shape = _shape(initial.dims, batched)
     kind = initial.WhichOneof("state_data")
@@ -45,7 +47,8 @@ def initial_state(state: ModelSequenceBatching.State, batched: bool, directory: 
     size = prod(shape) * DTYPES[datatype].itemsize
     if size > data.nbytes:
         raise InvalidArgument(
-            f"initial_state setting expects {size} bytes, but the data provided from {initial.data_file}only has "
+            f"initial_state setting expects {size} bytes, but the data provided from "
+            f"{initial.data_file}only has "
             f"{data.nbytes} bytes."
         )
     return Tensor(name, datatype, shape, data[:size].view(DTYPES[datatype]).reshape(shape))
@@ -70,8 +73,12 @@ def _read(folder: Path, filename: str) -> npt.NDArray[np.uint8]:
         raise Internal(f"failed to open text file for read {path}: {error.strerror}") from error
 
 
-def _checked_strings(data: npt.NDArray[np.uint8], count: int, filename: str) -> npt.NDArray[np.uint8]:
+def _checked_strings(
+    data: npt.NDArray[np.uint8], count: int, filename: str
+) -> npt.NDArray[np.uint8]:
     found = len(string_offsets(data)) - 1
     if found != count:
-        raise InvalidArgument(f"initial_state setting expects {count} strings, {filename} has {found}")
+        raise InvalidArgument(
+            f"initial_state setting expects {count} strings, {filename} has {found}"
+        )
     return data

@@ -33,5 +33,7 @@ class Iterations:
     @staticmethod
     def next_iteration(request: InferRequest) -> None:
         """Make `request` the next iteration of its sequence."""
-        assert request.sequence is not None, "a request in an iterative sequence has an id: this is a bug"  # noqa: S101
+        assert request.sequence is not None, (  # noqa: S101
+            "a request in an iterative sequence has an id: this is a bug"
+        )
         request.sequence = SequenceInfo(request.sequence.id)

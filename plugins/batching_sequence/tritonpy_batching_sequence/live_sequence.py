@@ -28,7 +28,18 @@ class LiveSequence:
     before the first request runs.
     """
 
-    __slots__ = ("begun", "deadline_ns", "ended", "group", "id", "ready_ns", "running", "slot", "state", "waiting")
+    __slots__ = (
+        "begun",
+        "deadline_ns",
+        "ended",
+        "group",
+        "id",
+        "ready_ns",
+        "running",
+        "slot",
+        "state",
+        "waiting",
+    )
 
     def __init__(self, id: int | str) -> None:  # noqa: A002  the protocol's term
         self.id = id

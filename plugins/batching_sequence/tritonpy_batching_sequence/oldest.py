@@ -26,5 +26,7 @@ class Oldest(Strategy):
         requests = [sequence.waiting[0] for sequence in head]
         closed = len(head) == self._max_rows or len(head) < len(group.ready)
         oldest_ns = min([sequence.ready_ns for sequence in head])
-        decision = self._policy.plan(Pending(requests, [1] * len(head), len(head), oldest_ns, closed), now_ns)
+        decision = self._policy.plan(
+            Pending(requests, [1] * len(head), len(head), oldest_ns, closed), now_ns
+        )
         return head[: decision.count] if type(decision) is Run else decision.until_ns

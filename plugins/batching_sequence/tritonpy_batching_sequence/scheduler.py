@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritonpy import Batch, Cancelled, InferRequest, InferResponse, InvalidArgument, QueueTimeout, Unavailable
+from tritonpy import (
+    Batch,
+    Cancelled,
+    InferRequest,
+    InferResponse,
+    InvalidArgument,
+    QueueTimeout,
+    Unavailable,
+)
 from tritonpy.scheduling import UNBOUNDED, Scheduler, SchedulerContext, batch_key
 from tritonpy_batching_sequence.batch_states import BatchStates, is_start
 from tritonpy_batching_sequence.controls import Controls
@@ -19,7 +27,9 @@ from tritonpy_batching_sequence.state import ImplicitStates
 from tritonpy_batching_sequence.strategy import KeyOf, Strategy
 
 _US = 1_000
-_INSTANCE_LOST = Unavailable("The instance that ran the request has ended, and its state of the request is lost")
+_INSTANCE_LOST = Unavailable(
+    "The instance that ran the request has ended, and its state of the request is lost"
+)
 
 
 class SequenceScheduler(Scheduler):
@@ -59,24 +69,29 @@ class SequenceScheduler(Scheduler):
         name = self.context.name
         if request.batch_size > 1:
             raise InvalidArgument(
-                f"inference request to model '{name}' must specify batch-size 1 due to requirements of sequence batcher"
+                f"inference request to model '{name}' must specify batch-size 1 due to "
+                "requirements of sequence batcher"
             )
         if self._iterations is not None:
             self._iterations.begin(request, self._table.live)
         sequence = request.sequence
         if sequence is None:
             raise InvalidArgument(
-                f"inference request to model '{name}' must specify a non-zero or non-empty correlation ID"
+                f"inference request to model '{name}' must specify a non-zero or non-empty "
+                "correlation ID"
             )
         if self._stopped and sequence.start:
-            raise Unavailable("Server is stopping, scheduler for model has stopped accepting new inference requests")
+            raise Unavailable(
+                "Server is stopping, scheduler for model has stopped accepting new inference "
+                "requests"
+            )
         try:
             self._table.add(request, sequence.id, sequence.start, sequence.end, request.queued_ns)
         except MissingStart:
             raise self._missing_start(sequence.id) from None
 
     def ready(self, instance: int, now_ns: int) -> bool | int:
-        """Return whether `instance` can run a batch now, or the latest time (ns) at which it can."""
+        """Return whether `instance` can run a batch now, or the latest time (ns) it can."""
         self._table.stamp(now_ns)
         group = self._runnable(instance)
         if group is None:
@@ -91,7 +106,11 @@ class SequenceScheduler(Scheduler):
         if group is None:
             return None
         chosen = self._decide(group, now_ns)
-        return None if isinstance(chosen, int) else self._batch(self._strategy.rows(group, chosen[:limit]))
+        return (
+            None
+            if isinstance(chosen, int)
+            else self._batch(self._strategy.rows(group, chosen[:limit]))
+        )
 
     def cancel(self, request: InferRequest) -> None:
         """Cancel a waiting request and all later requests of its sequence."""
@@ -175,7 +194,8 @@ class SequenceScheduler(Scheduler):
 
     def _missing_start(self, id: int | str) -> InvalidArgument:  # noqa: A002
         return InvalidArgument(
-            f"inference request for sequence {id} to model '{self.context.name}' must specify the START flag on the first "
+            f"inference request for sequence {id} to model '{self.context.name}' must specify "
+            "the START flag on the first "
             "request of the sequence"
         )
 
@@ -187,11 +207,17 @@ class SequenceScheduler(Scheduler):
             name = named["batch_policy"].string_value if "batch_policy" in named else "preferred"
             return Oldest(self.context.policy(name), rows, key_of)
         direct = batching.direct
-        return Direct(rows, direct.max_queue_delay_microseconds * _US, direct.minimum_slot_utilization, key_of)
+        return Direct(
+            rows, direct.max_queue_delay_microseconds * _US, direct.minimum_slot_utilization, key_of
+        )
 
     def _runnable(self, instance: int) -> SlotGroup | None:
         group = self._table.groups.get(instance)
-        if group is None or not group.ready or (self._delay is not None and self._delay.is_delayed(group, self._table)):
+        if (
+            group is None
+            or not group.ready
+            or (self._delay is not None and self._delay.is_delayed(group, self._table))
+        ):
             return None
         return group
 
@@ -232,7 +258,10 @@ class SequenceScheduler(Scheduler):
         return batch
 
     def _add_control_tensors(
-        self, batch: Batch, rows: Sequence[LiveSequence | None], slots: Sequence[InferRequest | None]
+        self,
+        batch: Batch,
+        rows: Sequence[LiveSequence | None],
+        slots: Sequence[InferRequest | None],
     ) -> None:
         if self._controls:
             batch.controls = self._controls.tensors(slots)

@@ -45,7 +45,14 @@ class SequenceTable:
         """Return the sequence of a waiting or running request, or None."""
         return self._sequences.get(request)
 
-    def add(self, request: InferRequest, id: int | str, start: bool, end: bool, now_ns: int) -> LiveSequence:  # noqa: A002
+    def add(
+        self,
+        request: InferRequest,
+        id: int | str,  # noqa: A002
+        start: bool,
+        end: bool,
+        now_ns: int,
+    ) -> LiveSequence:
         """Append `request` to its sequence. Raises `MissingStart`."""
         sequence = self._live.get(id)
         if sequence is None:
@@ -135,7 +142,9 @@ class SequenceTable:
         if sequence is None or request in sequence.running:
             return ()
         self._end(sequence)
-        return self._remove_waiting(sequence, 0 if sequence.group is None else sequence.waiting.index(request))
+        return self._remove_waiting(
+            sequence, 0 if sequence.group is None else sequence.waiting.index(request)
+        )
 
     def expire(self, now_ns: int) -> list[InferRequest]:
         """Release the slots of idle sequences.
@@ -198,11 +207,17 @@ class SequenceTable:
         `mark_up`, new sequences use this instance only if the others have no free slot.
         """
         group = self.groups.get(instance)
-        begun = [sequence for sequence in group.sequences() if sequence.begun] if group is not None else []
+        begun = (
+            [sequence for sequence in group.sequences() if sequence.begun]
+            if group is not None
+            else []
+        )
         refused: list[InferRequest] = []
         for sequence in begun:
             is_start = (
-                at for at, request in enumerate(sequence.waiting) if request.sequence and request.sequence.start
+                at
+                for at, request in enumerate(sequence.waiting)
+                if request.sequence and request.sequence.start
             )
             start = next(is_start, len(sequence.waiting))
             for _ in range(start):
@@ -220,7 +235,11 @@ class SequenceTable:
 
     def count_waiting(self) -> tuple[int, int]:
         """Return how many requests wait in slots and how many wait in the backlog."""
-        in_slots = sum(len(sequence.waiting) for group in self.groups.values() for sequence in group.sequences())
+        in_slots = sum(
+            len(sequence.waiting)
+            for group in self.groups.values()
+            for sequence in group.sequences()
+        )
         return in_slots, sum(len(sequence.waiting) for sequence in self._backlog)
 
     def mark_up(self, instance: int) -> None:
@@ -258,7 +277,8 @@ class SequenceTable:
         group.down = down
         self._has_down_groups = any(each.down for each in self.groups.values())
         self._free = [
-            (down if instance == group.instance else was, slot, instance) for was, slot, instance in self._free
+            (down if instance == group.instance else was, slot, instance)
+            for was, slot, instance in self._free
         ]
         heapify(self._free)
         self._promote()
@@ -274,7 +294,9 @@ class SequenceTable:
 
     def _move_from_down_groups(self) -> None:
         down = [group for group in self.groups.values() if group.down]
-        moving = [each for group in down for each in group.sequences() if each.waiting and not each.begun]
+        moving = [
+            each for group in down for each in group.sequences() if each.waiting and not each.begun
+        ]
         for sequence in sorted(moving, key=lambda each: each.waiting[0].queued_ns):
             if not self._free or self._free[0][0]:
                 return
@@ -285,7 +307,11 @@ class SequenceTable:
     def _mark_ready(self, sequence: LiveSequence) -> None:
         self._idle.pop(sequence, None)
         group = sequence.group
-        if group is not None and sequence not in group.ready and not (self._one_at_a_time and sequence.running):
+        if (
+            group is not None
+            and sequence not in group.ready
+            and not (self._one_at_a_time and sequence.running)
+        ):
             sequence.ready_ns = 0
             self._unstamped.append(sequence)
             group.ready[sequence] = None

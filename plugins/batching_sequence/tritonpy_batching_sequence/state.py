@@ -35,7 +35,9 @@ class ImplicitStates:
         """
         states = config.sequence_batching.state
         self._batched = config.max_batch_size > 0
-        self._initial = [_read_only(initial_state(state, self._batched, directory)) for state in states]
+        self._initial = [
+            _read_only(initial_state(state, self._batched, directory)) for state in states
+        ]
         self._in_place = [state.use_same_buffer_for_input_output for state in states]
         self._varies = any(-1 in state.dims for state in states)
         self.outputs = tuple(state.output_name for state in states)
@@ -108,7 +110,9 @@ class ImplicitStates:
 
 def _copy(like: Tensor, data: Array) -> Tensor:
     own = np.array(data, order="C")
-    return Tensor(like.name, like.datatype, own.shape if like.datatype != "BYTES" else like.shape, own)
+    return Tensor(
+        like.name, like.datatype, own.shape if like.datatype != "BYTES" else like.shape, own
+    )
 
 
 def _read_only(tensor: Tensor) -> Tensor:

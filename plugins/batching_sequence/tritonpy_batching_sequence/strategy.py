@@ -24,7 +24,9 @@ class Strategy(ABC):
         If no batch can run now, return the latest time (ns) at which to call again.
         """
 
-    def rows(self, group: SlotGroup, chosen: Sequence[LiveSequence]) -> Sequence[LiveSequence | None]:
+    def rows(
+        self, group: SlotGroup, chosen: Sequence[LiveSequence]
+    ) -> Sequence[LiveSequence | None]:
         """Return the sequence of each batch row.
 
         None is a row without data. Called before `pull`.

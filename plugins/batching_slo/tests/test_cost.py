@@ -26,7 +26,10 @@ def test_costs_are_zero_before_the_first_batch():
 def test_a_line_is_found_through_noise():
     random = Random(0)
     costs = trained_model(
-        *[(rows, (4 + 0.5 * rows) * MS * random.uniform(0.9, 1.1)) for rows in random.choices(range(1, 33), k=300)]
+        *[
+            (rows, (4 + 0.5 * rows) * MS * random.uniform(0.9, 1.1))
+            for rows in random.choices(range(1, 33), k=300)
+        ]
     )
     assert costs.fixed_ns == pytest.approx(4 * MS, rel=0.15)
     assert costs.row_ns == pytest.approx(0.5 * MS, rel=0.15)
@@ -58,7 +61,9 @@ def test_a_jump_of_costs_is_learned_within_a_few_batches(factor: float):
 
 def test_slow_batches_are_in_the_tail():
     random = Random(3)
-    costs = trained_model(*[(4, 5 * MS * (2 if random.random() < 0.05 else 1)) for _ in range(2000)])
+    costs = trained_model(
+        *[(4, 5 * MS * (2 if random.random() < 0.05 else 1)) for _ in range(2000)]
+    )
     assert 1.5 <= costs.tail <= 2.5
 
 

@@ -25,7 +25,11 @@ def test_a_model_without_a_target_does_not_load(tmp_path) -> None:
         'parameters { key: "isolation" value { string_value: "thread" } }'
     )
     nothing = {"http": False, "grpc": False, "metrics": False}
-    settings = {"repositories": [{"url": str(tmp_path)}], "frontends": nothing, "exit_on_error": False}
+    settings = {
+        "repositories": [{"url": str(tmp_path)}],
+        "frontends": nothing,
+        "exit_on_error": False,
+    }
     with running_server(settings) as server:
         assert "slo_ms" in server.engine.repository_index()[0].reason
         assert not InProcessClient(server).is_model_ready("m")

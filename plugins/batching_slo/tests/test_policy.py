@@ -13,12 +13,20 @@ SINK = CallbackSink(lambda *_: None)
 
 
 def policy_of(slo_ms: str | None = "20", largest: int = 64) -> SloPolicy:
-    parameter = "" if slo_ms is None else f'parameters {{ key: "slo_ms" value {{ string_value: "{slo_ms}" }} }}'
-    return SloPolicy(text_format.Parse(f'name: "m" max_batch_size: {largest} {parameter}', ModelConfig()))
+    parameter = (
+        ""
+        if slo_ms is None
+        else f'parameters {{ key: "slo_ms" value {{ string_value: "{slo_ms}" }} }}'
+    )
+    return SloPolicy(
+        text_format.Parse(f'name: "m" max_batch_size: {largest} {parameter}', ModelConfig())
+    )
 
 
 def pending(count: int, queued_ns: int = 0, rows: int = 1, **more: object) -> Pending:
-    requests = [InferRequest("m", {}, SINK, queued_ns=queued_ns, batch_size=rows) for _ in range(count)]
+    requests = [
+        InferRequest("m", {}, SINK, queued_ns=queued_ns, batch_size=rows) for _ in range(count)
+    ]
     return Pending(requests, [rows] * count, rows * count, queued_ns, **more)
 
 
@@ -31,7 +39,9 @@ def trained(policy: SloPolicy, fixed_ms: float = 4, row_ms: float = 0.25) -> Slo
 
 @pytest.mark.parametrize("text", [None, "", "soon", "0", "-1", "nan", "inf"])
 def test_an_invalid_target_fails_the_load(text: str | None) -> None:
-    with pytest.raises(InvalidArgument, match="needs a parameter 'slo_ms', the latency target in milliseconds"):
+    with pytest.raises(
+        InvalidArgument, match="needs a parameter 'slo_ms', the latency target in milliseconds"
+    ):
         policy_of(text)
 
 
@@ -57,9 +67,15 @@ def test_more_instances_allow_for_larger_batches() -> None:
     for policy in (one, four):  # with more instances one becomes free sooner
         waited = 0 if policy is four else 12 * MS
         for step in range(300):
-            policy.cut(pending(16, step * 20 * MS, since_ns=step * 20 * MS + waited), 16, step * 20 * MS + waited)
+            policy.cut(
+                pending(16, step * 20 * MS, since_ns=step * 20 * MS + waited),
+                16,
+                step * 20 * MS + waited,
+            )
             policy.executed(16, 8 * MS)
-    assert four.plan(pending(64, closed=True), 0).count > one.plan(pending(64, closed=True), 0).count
+    assert (
+        four.plan(pending(64, closed=True), 0).count > one.plan(pending(64, closed=True), 0).count
+    )
 
 
 def test_late_requests_run_at_full_throughput_and_are_not_dropped() -> None:
@@ -83,7 +99,9 @@ def learn_bursts(policy: SloPolicy, count: int) -> None:
     """Simulate `count` bursts of 16 rows within 160 us, one every 20 ms."""
     for step in range(count):
         at = step * 20 * MS
-        requests = [InferRequest("m", {}, SINK, queued_ns=at + index * 10_000) for index in range(16)]
+        requests = [
+            InferRequest("m", {}, SINK, queued_ns=at + index * 10_000) for index in range(16)
+        ]
         policy.cut(Pending(requests, [1] * 16, 16, at, since_ns=at), 16, at + 200_000)
         policy.executed(16, 8 * MS)
 

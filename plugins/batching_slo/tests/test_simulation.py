@@ -52,11 +52,16 @@ def test_bursts_are_served_in_time(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("target", [1.0, 0.2])
-def test_too_much_load_is_served_at_full_speed_however_tight_the_target(model: str, target: float) -> None:
+def test_too_much_load_is_served_at_full_speed_however_tight_the_target(
+    model: str, target: float
+) -> None:
     load = steady(model, 1.3)
     outcome = slo(target * TARGETS_MS[model], model).run(load)
     assert len(outcome.responses) == len(load.times)
-    assert Figures.of(outcome).throughput >= 0.9 * Figures.of(preferred(0, 0, model).run(load)).throughput
+    assert (
+        Figures.of(outcome).throughput
+        >= 0.9 * Figures.of(preferred(0, 0, model).run(load)).throughput
+    )
     assert Figures.of(outcome).throughput >= 0.85 * capacity(model)
 
 
@@ -99,8 +104,12 @@ def test_it_waits_for_bursts_if_calls_are_expensive() -> None:
     assert slo_rate > 1.3 * plain_rate
 
 
-@pytest.mark.parametrize(("fixed_us", "clients", "turnaround_us"), [(1000, 8, 600), (300, 16, 300), (0, 16, 300)])
-def test_it_does_not_wait_if_that_costs_throughput(fixed_us: int, clients: int, turnaround_us: int) -> None:
+@pytest.mark.parametrize(
+    ("fixed_us", "clients", "turnaround_us"), [(1000, 8, 600), (300, 16, 300), (0, 16, 300)]
+)
+def test_it_does_not_wait_if_that_costs_throughput(
+    fixed_us: int, clients: int, turnaround_us: int
+) -> None:
     slo_rate, plain_rate = rates(Linear(fixed_us * 1000, MS // 2), clients, turnaround_us * 1000)
     assert slo_rate > 0.99 * plain_rate
 

@@ -32,7 +32,9 @@ def test_it_waits_before_the_first_trial() -> None:
     assert all(waited)
 
 
-@pytest.mark.parametrize(("gain", "expected"), [(1.3, True), (1.05, True), (1.0, False), (0.8, False)])
+@pytest.mark.parametrize(
+    ("gain", "expected"), [(1.3, True), (1.05, True), (1.0, False), (0.8, False)]
+)
 def test_the_alternative_with_the_higher_rate_is_kept(gain: float, expected: bool) -> None:
     waited = simulate(lambda waits, number: gain if waits else 1.0, 60 * PERIOD)
     last = waited[20 * PERIOD :]
@@ -52,12 +54,16 @@ def test_a_drift_of_the_load_does_not_count_as_gain(growth: float) -> None:
 
 def test_one_disturbed_period_does_not_decide() -> None:
     disturbed = range(PERIOD * 7, PERIOD * 8)
-    waited = simulate(lambda waits, number: 0.1 if number in disturbed else 1.2 if waits else 1.0, 60 * PERIOD)
+    waited = simulate(
+        lambda waits, number: 0.1 if number in disturbed else 1.2 if waits else 1.0, 60 * PERIOD
+    )
     assert share(waited) > 0.8
 
 
 def test_the_preference_follows_a_change_of_load() -> None:
     change = 100 * PERIOD
-    waited = simulate(lambda waits, number: 1.3 if waits is (number < change) else 1.0, 200 * PERIOD)
+    waited = simulate(
+        lambda waits, number: 1.3 if waits is (number < change) else 1.0, 200 * PERIOD
+    )
     assert share(waited[:change]) > 0.85
     assert 1 - share(waited[change + 40 * PERIOD :]) > 0.85

@@ -21,7 +21,9 @@ def burst(begin: int, count: int, apart: int = 5 * US) -> list[tuple[int, int]]:
     return [(begin + apart * (index + 1), 1) for index in range(count)]
 
 
-def tuned_factor(costs: CostModel, rows: int, arrivals: list[tuple[int, int]], most: int = 64) -> float:
+def tuned_factor(
+    costs: CostModel, rows: int, arrivals: list[tuple[int, int]], most: int = 64
+) -> float:
     tuner = WaitTuner()
     for _ in range(50):
         tuner.learn(costs, 0, rows, arrivals, most)

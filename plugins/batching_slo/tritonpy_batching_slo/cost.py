@@ -45,7 +45,11 @@ class CostModel:
         left = cost_ns - self.fixed_ns
         if left <= 0:
             return 1
-        return max(1, int(left / self.row_ns)) if left < UNLIMITED_ROWS * self.row_ns else UNLIMITED_ROWS
+        return (
+            max(1, int(left / self.row_ns))
+            if left < UNLIMITED_ROWS * self.row_ns
+            else UNLIMITED_ROWS
+        )
 
     def learn(self, rows: int, cost_ns: float) -> None:
         """Record that a batch of `rows` took `cost_ns`."""

@@ -113,9 +113,15 @@ class SloPolicy(BatchPolicy):
 
     def _set_sizes(self) -> None:
         costs, largest = self._costs, self._largest
-        self._steady_rows = min(largest, costs.max_rows(self._target_ns / (costs.tail + self._waits.value)))
-        self._quick_rows = self._rows_for(_THROUGHPUT_SHARE * largest / max(costs.cost(largest), 1.0))
-        needed = self._rows_for(min(_HEADROOM * self._demand.value / self._instances, self._quick_rate()))
+        self._steady_rows = min(
+            largest, costs.max_rows(self._target_ns / (costs.tail + self._waits.value))
+        )
+        self._quick_rows = self._rows_for(
+            _THROUGHPUT_SHARE * largest / max(costs.cost(largest), 1.0)
+        )
+        needed = self._rows_for(
+            min(_HEADROOM * self._demand.value / self._instances, self._quick_rate())
+        )
         self._steady_rows = max(self._steady_rows, needed)
 
     def _quick_rate(self) -> float:
@@ -124,7 +130,11 @@ class SloPolicy(BatchPolicy):
     def _rows_for(self, rate: float) -> int:
         """Return the smallest batch size that reaches `rate` rows per ns on one instance."""
         left = 1 - rate * self._costs.row_ns
-        return min(self._largest, int(rate * self._costs.fixed_ns / left) + 1) if left > 0 else self._largest
+        return (
+            min(self._largest, int(rate * self._costs.fixed_ns / left) + 1)
+            if left > 0
+            else self._largest
+        )
 
 
 def _fitting(sizes: Sequence[int], limit: int) -> int:

@@ -27,7 +27,12 @@ class WaitTuner:
         self._costs = [0.0] * len(WAIT_FACTORS)
 
     def learn(
-        self, costs: CostModel, begin_ns: int, rows: int, arrivals: Sequence[tuple[int, int]], limit: int
+        self,
+        costs: CostModel,
+        begin_ns: int,
+        rows: int,
+        arrivals: Sequence[tuple[int, int]],
+        limit: int,
     ) -> None:
         """Record an opportunity to run `rows` pending rows at `begin_ns`.
 
@@ -50,7 +55,12 @@ def longest_wait(costs: CostModel, rows: int, waited_ns: float, wait_factor: flo
 
 
 def _simulate(
-    costs: CostModel, begin_ns: int, rows: int, arrivals: Sequence[tuple[int, int]], limit: int, wait_factor: float
+    costs: CostModel,
+    begin_ns: int,
+    rows: int,
+    arrivals: Sequence[tuple[int, int]],
+    limit: int,
+    wait_factor: float,
 ) -> tuple[int, float]:
     """Return the gathered rows and the waiting time in ns."""
     last_ns = begin_ns

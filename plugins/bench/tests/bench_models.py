@@ -61,12 +61,22 @@ class Many(Backend):
         for request in batch.requests:
             count = int(request.inputs["IN"].numpy()[0])
             if count < 0:
-                request.respond(InferResponse((), self.model.name, 1, request.id, error=InvalidArgument("too few")))
+                request.respond(
+                    InferResponse(
+                        (), self.model.name, 1, request.id, error=InvalidArgument("too few")
+                    )
+                )
                 continue
             for number in range(count):
                 out = Tensor.from_numpy("OUT", np.array([number], np.int32))
-                request.respond(InferResponse([out], self.model.name, self.model.version, request.id, final=False))
-            request.respond(InferResponse((), self.model.name, self.model.version, request.id, empty=True))
+                request.respond(
+                    InferResponse(
+                        [out], self.model.name, self.model.version, request.id, final=False
+                    )
+                )
+            request.respond(
+                InferResponse((), self.model.name, self.model.version, request.id, empty=True)
+            )
 
 
 class BenchModels:
@@ -86,7 +96,12 @@ class BenchModels:
                 for request in batch.requests:
                     received = request.sequence
                     plugin.received.append(
-                        (received.id, received.start, received.end, int(request.inputs["IN"].numpy()[0]))
+                        (
+                            received.id,
+                            received.start,
+                            received.end,
+                            int(request.inputs["IN"].numpy()[0]),
+                        )
                     )
                 plugin.open.wait()
                 batch.respond(self.responses(batch))

@@ -19,7 +19,9 @@ def models() -> BenchModels:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory, models: BenchModels) -> Iterator[RunningServer]:
+def server(
+    tmp_path_factory: pytest.TempPathFactory, models: BenchModels
+) -> Iterator[RunningServer]:
     repository = ModelRepository(tmp_path_factory.mktemp("models"))
     write_models(repository)
     config = {

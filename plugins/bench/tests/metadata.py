@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from tritonpy_bench.options import BenchOptions
-from tritonpy_bench.target.metadata import ModelDescription, ServerDescription, TargetDescription, TensorDescription
+from tritonpy_bench.target.metadata import (
+    ModelDescription,
+    ServerDescription,
+    TargetDescription,
+    TensorDescription,
+)
 
 
 def model(*inputs, batch=0, **more):
@@ -18,7 +23,9 @@ def model(*inputs, batch=0, **more):
 
 
 def target(description, binary=True):
-    return TargetDescription(ServerDescription("toy", "1", ("binary_tensor_data",) if binary else ()), description)
+    return TargetDescription(
+        ServerDescription("toy", "1", ("binary_tensor_data",) if binary else ()), description
+    )
 
 
 def options(**more):

@@ -15,7 +15,9 @@ def level(value=1.0, latencies=(100, 200, 300), **more):
     latencies_us = figures(make_histogram([each * US for each in latencies]))
     none = figures(make_histogram([]))
     stages = {
-        name: StageShare(10, 10 * 5 * US) if name in {"success", "queue", "compute_infer"} else StageShare()
+        name: StageShare(10, 10 * 5 * US)
+        if name in {"success", "queue", "compute_infer"}
+        else StageShare()
         for name in COUNTS
     }
     made = LevelResult(

@@ -9,7 +9,13 @@ MS = 1_000_000
 
 def snapshot(**more):
     return Snapshot(
-        **{"begin_ns": 0, "end_ns": 1000 * MS, "started": 100, "latency": make_histogram([10 * MS] * 100), **more}
+        **{
+            "begin_ns": 0,
+            "end_ns": 1000 * MS,
+            "started": 100,
+            "latency": make_histogram([10 * MS] * 100),
+            **more,
+        }
     )
 
 

@@ -64,7 +64,12 @@ def test_errors_are_counted_by_their_text_and_have_no_latency():
     for text in ("a", "b", "a", None):
         harness.senders[0].respond(text)
     seen = harness.take_snapshot()
-    assert (seen.errors, seen.succeeded, seen.failed, seen.latency.total) == ({"a": 2, "b": 1}, 1, 3, 1)
+    assert (seen.errors, seen.succeeded, seen.failed, seen.latency.total) == (
+        {"a": 2, "b": 1},
+        1,
+        3,
+        1,
+    )
 
 
 def test_a_slot_pauses_after_it_lost_its_connection():

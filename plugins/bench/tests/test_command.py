@@ -42,7 +42,14 @@ def measured(capsys, tmp_path, *arguments, status=0):
 MODES = {
     "http, JSON tensors": ("-i", "http", "--input-tensor-format", "json"),
     "http, shared memory": ("-i", "http", "--shared-memory", "system"),
-    "http, Poisson": ("-i", "http", "--request-rate-range", "400", "--request-distribution", "poisson"),
+    "http, Poisson": (
+        "-i",
+        "http",
+        "--request-rate-range",
+        "400",
+        "--request-distribution",
+        "poisson",
+    ),
     "grpc, compressed": ("-i", "grpc", "--grpc-compression-algorithm", "gzip"),
     "grpc, shared memory": ("-i", "grpc", "--shared-memory", "system"),
     "grpc, rate": ("-i", "GRPC", "--request-rate-range", "400"),
@@ -56,7 +63,16 @@ def test_every_mode_sends_exactly_the_requested_number_of_requests(server, capsy
     rate = "--request-rate-range" in arguments
     more = () if rate else ("--concurrency-range", "3")
     [level] = measured(
-        capsys, tmp_path, "sums", "-u", getattr(server, arguments[1].lower()), "-b", "2", *QUICK, *arguments, *more
+        capsys,
+        tmp_path,
+        "sums",
+        "-u",
+        getattr(server, arguments[1].lower()),
+        "-b",
+        "2",
+        *QUICK,
+        *arguments,
+        *more,
     )
     assert (level["requests"], level["failed"], level["responses"]) == (40, 0, 40)
     assert level["latency"]["count"] == level["service"]["count"] == 40
@@ -79,13 +95,19 @@ def test_windows_repeat_until_they_agree_or_the_maximum_is_reached(server, capsy
     quick = ("-p", "1000", "--stability-percentage", "1000000", "--max-trials", "9")
     [level] = measured(capsys, tmp_path, "sums", "-u", server.http, *quick)
     assert (level["windows"], level["stable"]) == (3, True)
-    [level] = measured(capsys, tmp_path, "sums", "-u", server.http, "-p", "200", "--max-trials", "2")
+    [level] = measured(
+        capsys, tmp_path, "sums", "-u", server.http, "-p", "200", "--max-trials", "2"
+    )
     assert (level["windows"], level["stable"]) == (2, False)
 
 
-def test_a_sweep_measures_each_level_and_its_table_has_perf_analyzers_columns(server, capsys, tmp_path):
+def test_a_sweep_measures_each_level_and_its_table_has_perf_analyzers_columns(
+    server, capsys, tmp_path
+):
     table = tmp_path / "levels.csv"
-    bench(capsys, "sums", "-u", server.http, *QUICK, "--concurrency-range", "1:5:2", "-f", str(table))
+    bench(
+        capsys, "sums", "-u", server.http, *QUICK, "--concurrency-range", "1:5:2", "-f", str(table)
+    )
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["Concurrency"] for row in rows] == ["1", "3", "5"]
@@ -98,7 +120,17 @@ def test_a_sweep_measures_each_level_and_its_table_has_perf_analyzers_columns(se
 def test_responses_of_a_decoupled_model_are_distinguished(server, capsys, tmp_path):
     data = tmp_path / "data.json"
     data.write_text('{"data": [{"IN": [3]}, {"IN": [0]}]}')
-    streams = ("-i", "grpc", "--streaming", "-u", server.grpc, "--input-data", str(data), "--concurrency-range", "2")
+    streams = (
+        "-i",
+        "grpc",
+        "--streaming",
+        "-u",
+        server.grpc,
+        "--input-data",
+        str(data),
+        "--concurrency-range",
+        "2",
+    )
     printed, _ = bench(capsys, "many", *QUICK, *streams, "--json", str(tmp_path / "result.json"))
     [level] = json.loads((tmp_path / "result.json").read_text())["levels"]
     assert (level["requests"], level["failed"], level["responses"]) == (40, 0, 60)
@@ -110,7 +142,10 @@ def test_responses_of_a_decoupled_model_are_distinguished(server, capsys, tmp_pa
 def test_a_decoupled_model_without_streams_is_a_usage_error(server, capsys):
     for arguments in (("-u", server.http), ("-u", server.grpc, "-i", "grpc")):
         _, error = bench(capsys, "many", *arguments, status=2)
-        assert error == "error: model 'many' is decoupled and responds on gRPC streams: use -i grpc --streaming\n"
+        assert (
+            error
+            == "error: model 'many' is decoupled and responds on gRPC streams: use -i grpc --streaming\n"
+        )
 
 
 def test_an_error_on_a_stream_is_counted_by_its_text(server, capsys, tmp_path):
@@ -124,7 +159,9 @@ def test_an_error_on_a_stream_is_counted_by_its_text(server, capsys, tmp_path):
 
 
 @pytest.mark.parametrize("mode", [("-i", "http"), ("-i", "grpc"), ("-i", "grpc", "--streaming")])
-def test_if_every_request_fails_the_status_is_1_and_the_errors_are_printed(server, capsys, tmp_path, mode):
+def test_if_every_request_fails_the_status_is_1_and_the_errors_are_printed(
+    server, capsys, tmp_path, mode
+):
     arguments = ("failing", "-u", getattr(server, mode[1]), *QUICK, *mode)
     printed, _ = bench(capsys, *arguments, "--json", str(tmp_path / "result.json"), status=1)
     [level] = json.loads((tmp_path / "result.json").read_text())["levels"]
@@ -136,7 +173,9 @@ def test_if_every_request_fails_the_status_is_1_and_the_errors_are_printed(serve
 
 def test_a_threshold_that_no_level_keeps_is_status_1_and_ends_the_sweep(server, capsys, tmp_path):
     range_ = ("--concurrency-range", "1:0:1")
-    levels = measured(capsys, tmp_path, "sums", "-u", server.http, *QUICK, *range_, "-l", "0.000001", status=1)
+    levels = measured(
+        capsys, tmp_path, "sums", "-u", server.http, *QUICK, *range_, "-l", "0.000001", status=1
+    )
     assert [level["kept"] for level in levels] == [False]
 
 
@@ -205,6 +244,11 @@ def test_the_help_of_other_commands_does_not_import_bench_modules():
     )  # fmt: skip
     loaded = done.stdout.splitlines()[-1]
     assert "tritonpy_bench.command" in loaded
-    for module in ("tritonpy_bench.session", "tritonpy_bench.options", "tritonpy_bench.wire", "tritonpy_bench.report"):
+    for module in (
+        "tritonpy_bench.session",
+        "tritonpy_bench.options",
+        "tritonpy_bench.wire",
+        "tritonpy_bench.report",
+    ):
         assert module not in loaded
     assert loaded.startswith("[]")

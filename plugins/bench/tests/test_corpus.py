@@ -41,7 +41,10 @@ def test_string_data_fills_every_string():
 
 def test_optional_inputs_are_omitted_unless_named():
     optional = TensorDescription("O", "INT32", (-1,), optional=True)
-    assert [[tensor.name for tensor in step] for step in make_corpus(model(INTS, optional), options()).steps] == [["A"]]
+    assert [
+        [tensor.name for tensor in step]
+        for step in make_corpus(model(INTS, optional), options()).steps
+    ] == [["A"]]
     named = make_corpus(model(INTS, optional), options(shape=(("O", (2,)),)))
     assert [[tensor.name for tensor in step] for step in named.steps] == [["A", "O"]]
 
@@ -50,7 +53,9 @@ def test_a_batch_of_data_uses_the_following_steps(tmp_path):
     data = file(tmp_path, [{"A": [number] * 3} for number in range(3)])
     corpus = make_corpus(model(INTS, batch=8), options(batch=2, input_data=(data,)))
     assert [step[0].as_json()[::3] for step in corpus.steps] == [[0, 1], [1, 2], [2, 0]]
-    sequence = make_corpus(model(INTS, batch=8, sequence=True), options(batch=2, input_data=(data,)))
+    sequence = make_corpus(
+        model(INTS, batch=8, sequence=True), options(batch=2, input_data=(data,))
+    )
     assert [step[0].as_json()[::3] for step in sequence.steps] == [[0, 0], [1, 1], [2, 2]]
 
 
@@ -76,6 +81,9 @@ def test_impossible_inputs_raise_an_error_with_a_hint(description, more, text):
 
 
 def test_a_batch_of_different_shapes_is_rejected(tmp_path):
-    data = file(tmp_path, [{"V": {"content": [1, 2], "shape": [1, 2]}}, {"V": {"content": [1] * 4, "shape": [2, 2]}}])
+    data = file(
+        tmp_path,
+        [{"V": {"content": [1, 2], "shape": [1, 2]}}, {"V": {"content": [1] * 4, "shape": [2, 2]}}],
+    )
     with pytest.raises(BadUsage, match="in one batch"):
         make_corpus(model(VARIED, batch=8), options(batch=2, input_data=(data,)))

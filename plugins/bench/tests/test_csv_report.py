@@ -17,7 +17,11 @@ def rows(path, *levels):
 
 @pytest.mark.parametrize(
     ("mode", "column"),
-    [("concurrency", "Concurrency"), ("request_rate", "Request Rate"), ("request_intervals", "Request Intervals")],
+    [
+        ("concurrency", "Concurrency"),
+        ("request_rate", "Request Rate"),
+        ("request_intervals", "Request Intervals"),
+    ],
 )
 def test_the_first_column_is_the_load_by_perf_analyzers_name(tmp_path, mode, column):
     [row] = rows(tmp_path / "t.csv", level(2.5, mode=mode))
@@ -27,7 +31,11 @@ def test_the_first_column_is_the_load_by_perf_analyzers_name(tmp_path, mode, col
 def test_durations_are_whole_microseconds_and_network_time_excludes_the_server(tmp_path):
     [row] = rows(tmp_path / "t.csv", level())
     assert (row["p50 latency"], row["p99 latency"], row["Avg latency"]) == ("200", "300", "200")
-    assert (row["Server Queue"], row["Server Compute Infer"], row["Server Compute Output"]) == ("5", "5", "0")
+    assert (row["Server Queue"], row["Server Compute Infer"], row["Server Compute Output"]) == (
+        "5",
+        "5",
+        "0",
+    )
     assert row["Network+Server Send/Recv"] == "195"
 
 

@@ -11,7 +11,9 @@ from .toy_http import METADATA, http_response, kserve, toy_http
 
 
 def describe_model(server, name, protocol):
-    control = open_control(BenchOptions(model=name, url=getattr(server, protocol), protocol=protocol))
+    control = open_control(
+        BenchOptions(model=name, url=getattr(server, protocol), protocol=protocol)
+    )
     target = describe(control, name, "")
     return control, target
 
@@ -28,9 +30,17 @@ def test_both_protocols_describe_a_model_equally(server, name):
 
 def test_a_models_description_comes_from_its_configuration(server):
     control, target = describe_model(server, "sums", "http")
-    assert (target.model.max_batch_size, target.model.inputs[0].dims, target.server.binary) == (8, (4,), True)
+    assert (target.model.max_batch_size, target.model.inputs[0].dims, target.server.binary) == (
+        8,
+        (4,),
+        True,
+    )
     control.close()
-    for name, expected in (("many", (True, False)), ("sequence", (False, True)), ("chain", (False, False))):
+    for name, expected in (
+        ("many", (True, False)),
+        ("sequence", (False, True)),
+        ("chain", (False, False)),
+    ):
         control, target = describe_model(server, name, "grpc")
         assert (target.model.decoupled, target.model.sequence) == expected
         control.close()
@@ -44,7 +54,11 @@ def test_a_server_without_configuration_and_statistics_is_supported():
     with toy_http(kserve(infer)) as toy:
         control = open_control(BenchOptions(model="m", url=f"127.0.0.1:{toy.port}"))
         target = describe(control, "m", "")
-        assert (target.model.max_batch_size, target.model.inputs[0].dims, target.server.binary) == (1, (3,), False)
+        assert (target.model.max_batch_size, target.model.inputs[0].dims, target.server.binary) == (
+            1,
+            (3,),
+            False,
+        )
         assert read_statistics(control, target.model) is None
         control.close()
 
@@ -80,7 +94,9 @@ def test_a_grpc_port_is_named_in_the_error_without_its_bytes():
 
     with toy_http(respond) as toy:
         control = open_control(BenchOptions(model="m", url=f"127.0.0.1:{toy.port}"))
-        with pytest.raises(StartupError, match=rf"at 127.0.0.1:{toy.port} does not speak HTTP: .*-i grpc"):
+        with pytest.raises(
+            StartupError, match=rf"at 127.0.0.1:{toy.port} does not speak HTTP: .*-i grpc"
+        ):
             control.server()
 
 

@@ -12,7 +12,9 @@ from .metadata import INTS, TEXT, model
 def test_each_input_has_a_file_of_its_bytes_or_lines(tmp_path):
     (tmp_path / "A").write_bytes(b"\1\0\0\0\2\0\0\0\3\0\0\0")
     (tmp_path / "T").write_text("one\ntwo\n")
-    numbers, texts = read_folder(tmp_path, model(INTS, TEXT, TensorDescription("O", "INT8", (1,), optional=True)), {})
+    numbers, texts = read_folder(
+        tmp_path, model(INTS, TEXT, TensorDescription("O", "INT8", (1,), optional=True)), {}
+    )
     assert (numbers.as_json(), texts.as_json()) == ([1, 2, 3], ["one", "two"])
 
 

@@ -28,9 +28,14 @@ def test_a_request_has_its_tensors_as_bytes():
 
 def test_ids_and_sequences_are_appended_to_the_constant_fields():
     job = Job(0, 2**40, start=True)
-    request = sent(model(INTS), job, "17", request_parameter=(("a", "x"), ("f", 0.5), ("b", True), ("i", 3)))
+    request = sent(
+        model(INTS), job, "17", request_parameter=(("a", "x"), ("f", 0.5), ("b", True), ("i", 3))
+    )
     assert request.id == "17"
-    given = {name: getattr(value, value.WhichOneof("parameter_choice")) for name, value in request.parameters.items()}
+    given = {
+        name: getattr(value, value.WhichOneof("parameter_choice"))
+        for name, value in request.parameters.items()
+    }
     assert given == {
         "a": "x", "f": 0.5, "b": True, "i": 3, "sequence_id": 2**40, "sequence_start": True, "sequence_end": False,
     }  # fmt: skip
@@ -45,13 +50,18 @@ def test_a_request_to_a_decoupled_model_enables_an_empty_final_response(decouple
 
 @pytest.mark.parametrize("algorithm", ["none", "gzip", "deflate"])
 def test_a_compressed_request_holds_the_same_message(algorithm):
-    plain, packed = (sent(model(INTS), Job(0, 7), grpc_compression_algorithm=each) for each in ("none", algorithm))
+    plain, packed = (
+        sent(model(INTS), Job(0, 7), grpc_compression_algorithm=each)
+        for each in ("none", algorithm)
+    )
     assert packed == plain
 
 
 def test_framed_messages_are_split():
     given = options()
-    framed = GrpcMessages(target(model(INTS)), given, make_corpus(model(INTS), given), None).message_for(Job(0), 0)
+    framed = GrpcMessages(
+        target(model(INTS)), given, make_corpus(model(INTS), given), None
+    ).message_for(Job(0), 0)
     message = framed[5:]
     assert unframe(framed * 2 + framed[:7]) == ([message, message], framed[:7])
     assert unframe(framed[:4]) == ([], framed[:4])

@@ -67,13 +67,17 @@ class StreamHarness:
 
     def __init__(self, decoupled):
         description = target(model(INTS, decoupled=decoupled))
-        messages = GrpcMessages(description, options(), make_corpus(description.model, options()), None)
+        messages = GrpcMessages(
+            description, options(), make_corpus(description.model, options()), None
+        )
         self.connection = FakeConnection()
         self.stream = GrpcStream(self.connection, decoupled)
         self.senders = [StreamSender(number, self.stream, messages) for number in range(2)]
         self.ended = asyncio.Queue()
         for sender in self.senders:
-            sender.on_end = lambda sender, exchange, error: self.ended.put_nowait((sender.number, exchange, error))
+            sender.on_end = lambda sender, exchange, error: self.ended.put_nowait(
+                (sender.number, exchange, error)
+            )
 
     async def send(self, number):
         """Send a request and return its id."""
@@ -191,7 +195,9 @@ async def test_a_response_may_arrive_in_pieces(harness):
 async def test_a_stream_that_is_reset_ends_its_requests_with_the_reason(harness):
     await harness.send(0)
     harness.connection.end(reset="ENHANCE_YOUR_CALM")
-    assert (await harness.ended.get())[2] == "INTERNAL: the server reset the stream with ENHANCE_YOUR_CALM"
+    assert (await harness.ended.get())[
+        2
+    ] == "INTERNAL: the server reset the stream with ENHANCE_YOUR_CALM"
 
 
 @run(decoupled=False)
@@ -199,7 +205,9 @@ async def test_requests_wait_for_a_connection_and_fail_if_it_is_refused(harness)
     harness.connection.connection, harness.connection.refuses = None, True
     for number in range(2):
         harness.senders[number].send(Exchange(Job(0), 0, 0, 0))
-    assert {(await harness.ended.get())[2] for _ in range(2)} == {"UNAVAILABLE: no connection: refused"}
+    assert {(await harness.ended.get())[2] for _ in range(2)} == {
+        "UNAVAILABLE: no connection: refused"
+    }
     harness.connection.refuses = False
     for number in range(2):
         harness.senders[number].send(Exchange(Job(0), 0, 0, 0))

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_bench.figures.histogram import MAX_NS, LatencyHistogram, bucket_middle, make_histogram, merge
+from tritonpy_bench.figures.histogram import (
+    MAX_NS,
+    LatencyHistogram,
+    bucket_middle,
+    make_histogram,
+    merge,
+)
 
 durations = st.lists(st.integers(0, MAX_NS) | st.integers(0, 10_000_000), max_size=200)
 
@@ -22,14 +28,20 @@ def test_a_percentile_is_accurate_to_a_thousandth(values, percent):
 @given(durations)
 def test_count_sum_least_and_most_are_exact(values):
     made = make_histogram(values)
-    assert (made.total, made.sum, sum(made.buckets.values())) == (len(values), sum(values), len(values))
+    assert (made.total, made.sum, sum(made.buckets.values())) == (
+        len(values),
+        sum(values),
+        len(values),
+    )
     if values:
         assert (made.least, made.most) == (min(values), max(values))
 
 
 @given(st.lists(durations, max_size=4))
 def test_merging_is_the_same_as_counting_everything_at_once(parts):
-    assert merge(make_histogram(part) for part in parts) == make_histogram([value for part in parts for value in part])
+    assert merge(make_histogram(part) for part in parts) == make_histogram(
+        [value for part in parts for value in part]
+    )
 
 
 @given(durations, st.lists(st.floats(0, 100), min_size=1).map(sorted))

@@ -60,14 +60,20 @@ def test_a_report_is_one_file_with_all_plots_and_figures(tmp_path):
 
 
 def test_warnings_and_errors_are_at_the_top():
-    text = checked(result(level(failed=2, errors={"<b>no</b>": 2}, complaints=("the client was the bottleneck",))))
+    text = checked(
+        result(
+            level(failed=2, errors={"<b>no</b>": 2}, complaints=("the client was the bottleneck",))
+        )
+    )
     assert "ended early: gone" in checked(result(trouble="gone"))
     assert text.index("the client was the bottleneck") < text.index("<svg")
     assert "2 requests failed" in text
     assert "2 x &lt;b&gt;no&lt;/b&gt;" in text
 
 
-@pytest.mark.parametrize("made", [result(levels=()), result(level(latencies=(), requests=0, server=(), timeline=()))])
+@pytest.mark.parametrize(
+    "made", [result(levels=()), result(level(latencies=(), requests=0, server=(), timeline=()))]
+)
 def test_a_result_without_measurements_has_a_valid_page(made):
     checked(made)
 

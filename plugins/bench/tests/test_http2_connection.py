@@ -11,7 +11,13 @@ from h2.settings import SettingCodes
 from tritonpy_bench.load.exchange import LostConnection
 from tritonpy_bench.wire.http2_connection import ClientConnection, ClientStream
 
-HEADERS = [(":method", "POST"), (":scheme", "http"), (":path", "/call"), (":authority", "host:1"), ("x-key", "v" * 40)]
+HEADERS = [
+    (":method", "POST"),
+    (":scheme", "http"),
+    (":path", "/call"),
+    (":authority", "host:1"),
+    ("x-key", "v" * 40),
+]
 
 
 class RecordingStream(ClientStream):
@@ -68,7 +74,9 @@ class ConnectionHarness:
         return [event for event in self.events if isinstance(event, kind)]
 
     def body(self, stream_id):
-        return b"".join(event.data for event in self.events_of(DataReceived) if event.stream_id == stream_id)
+        return b"".join(
+            event.data for event in self.events_of(DataReceived) if event.stream_id == stream_id
+        )
 
     def respond(self, stream, body=b"", trailers=True):
         self.server.send_headers(stream.stream_id, [(":status", "200")])
@@ -107,7 +115,11 @@ def test_a_call_carries_headers_and_body_and_its_response_ends_it():
     assert harness.body(1) == b"body"
     assert len(harness.events_of(StreamEnded)) == 1
     harness.respond(stream, b"answer")
-    assert (stream.headers, stream.body, stream.ends) == ([{":status": "200"}, {"grpc-status": "0"}], b"answer", [None])
+    assert (stream.headers, stream.body, stream.ends) == (
+        [{":status": "200"}, {"grpc-status": "0"}],
+        b"answer",
+        [None],
+    )
 
 
 @pytest.mark.parametrize("table_size", [4096, 60, 0])
@@ -227,7 +239,9 @@ def test_a_lost_connection_ends_every_stream_once():
     harness = ConnectionHarness({SettingCodes.MAX_CONCURRENT_STREAMS: 1})
     streams = [started(harness), started(harness)]
     harness.client.connection_lost(None)
-    assert [stream.ends for stream in streams] == [["the server closed the connection before it responded"]] * 2
+    assert [stream.ends for stream in streams] == [
+        ["the server closed the connection before it responded"]
+    ] * 2
     assert all(isinstance(stream.ends[0], LostConnection) for stream in streams)
 
 

@@ -16,7 +16,9 @@ from .metadata import INTS, TEXT, model, options, target
 def sent(description, job=None, binary=True, regions=None, **more):
     """Return the start line, headers, JSON and binary data of a request."""
     given = options(**more)
-    messages = HttpMessages(target(description, binary), given, make_corpus(description, given), regions)
+    messages = HttpMessages(
+        target(description, binary), given, make_corpus(description, given), regions
+    )
     job = job or Job(0)
     raw = b"".join(messages.message_for(job, 0).parts(job.sequence))
     head, _, body = raw.partition(b"\r\n\r\n")
@@ -27,7 +29,9 @@ def sent(description, job=None, binary=True, regions=None, **more):
 
 
 def test_tensors_are_sent_as_bytes_if_the_server_supports_it():
-    start, lines, document, tail = sent(model(INTS, TEXT), url="localhost:1234", headers=(("X-Key", "k"),))
+    start, lines, document, tail = sent(
+        model(INTS, TEXT), url="localhost:1234", headers=(("X-Key", "k"),)
+    )
     assert start == "POST /v2/models/m/infer HTTP/1.1"
     assert (lines["Host"], lines["X-Key"]) == ("localhost:1234", "k")
     sizes = [each["parameters"]["binary_data_size"] for each in document["inputs"]]
@@ -37,7 +41,9 @@ def test_tensors_are_sent_as_bytes_if_the_server_supports_it():
 
 
 def test_tensors_are_sent_as_json_otherwise():
-    _, _, document, tail = sent(model(INTS, TEXT), binary=False, input_data=("zero",), string_data="é")
+    _, _, document, tail = sent(
+        model(INTS, TEXT), binary=False, input_data=("zero",), string_data="é"
+    )
     assert tail == b""
     assert document == {
         "inputs": [
@@ -57,16 +63,26 @@ def test_names_are_quoted_and_versions_and_prefixes_kept():
     description = model(INTS)
     given = options(url="http://host:80/prefix/")
     named = target(type(description)("a b/c", "3", description.inputs, description.outputs))
-    message = HttpMessages(named, given, make_corpus(description, given), None).message_for(Job(0), 0)
-    assert message.head.startswith(b"POST /prefix/v2/models/a%20b%2Fc/versions/3/infer HTTP/1.1\r\n")
+    message = HttpMessages(named, given, make_corpus(description, given), None).message_for(
+        Job(0), 0
+    )
+    assert message.head.startswith(
+        b"POST /prefix/v2/models/a%20b%2Fc/versions/3/infer HTTP/1.1\r\n"
+    )
 
 
 @given(st.integers(1, 2**64 - 1), st.booleans(), st.booleans(), st.booleans())
 def test_every_sequence_id_fits_its_field(number, start, end, binary):
     job = Job(0, number, start, end)
-    document = sent(model(INTS), job, binary=binary, request_parameter=(("n", 18446744073709551615),))[2]
+    document = sent(
+        model(INTS), job, binary=binary, request_parameter=(("n", 18446744073709551615),)
+    )[2]
     given = document["parameters"]
-    assert (given["sequence_id"], given["sequence_start"], given["sequence_end"]) == (number, start, end)
+    assert (given["sequence_id"], given["sequence_start"], given["sequence_end"]) == (
+        number,
+        start,
+        end,
+    )
     assert given["n"] == 18446744073709551615
 
 
@@ -74,7 +90,9 @@ def test_large_tensors_are_not_copied_into_each_request():
     description = model(type(INTS)("A", "UINT8", (1 << 20,)))
     given = options()
     messages = HttpMessages(target(description), given, make_corpus(description, given), None)
-    first, second = (messages.message_for(Job(0, number, start=False), 0).parts(number) for number in (1, 2))
+    first, second = (
+        messages.message_for(Job(0, number, start=False), 0).parts(number) for number in (1, 2)
+    )
     assert first[1] is second[1]
     assert len(first[1]) == 1 << 20
 

@@ -56,7 +56,9 @@ def run(coroutine):
 
 def test_requests_follow_each_other_on_one_connection():
     async def main():
-        async with running_harness(http_response(), http_response(b"x" * 300_000), http_response()) as (harness, toy):
+        async with running_harness(
+            http_response(), http_response(b"x" * 300_000), http_response()
+        ) as (harness, toy):
             assert [await harness.send() for _ in range(3)] == [None] * 3
             assert (toy.connections, len(toy.heads)) == (1, 3)
 
@@ -120,7 +122,9 @@ def test_late_bytes_of_an_abandoned_connection_are_ignored():
     """The old connection may end when the next one already has a request in flight."""
 
     async def main():
-        async with running_harness(http_response(more="Connection: close\r\n"), http_response()) as (harness, _):
+        async with running_harness(
+            http_response(more="Connection: close\r\n"), http_response()
+        ) as (harness, _):
             await harness.sender.open()
             first = harness.sender._connection
             assert await harness.send() is None
@@ -136,7 +140,10 @@ def test_late_bytes_of_an_abandoned_connection_are_ignored():
 
 def test_a_response_that_is_not_http_is_an_error():
     async def main():
-        async with running_harness(b"\x16\x03\x01 this is TLS\r\n\r\n", http_response()) as (harness, _):
+        async with running_harness(b"\x16\x03\x01 this is TLS\r\n\r\n", http_response()) as (
+            harness,
+            _,
+        ):
             error = await harness.send()
             assert error.startswith("the response is not HTTP: ")
             assert await harness.send() is None

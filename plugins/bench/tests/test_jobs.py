@@ -5,7 +5,12 @@ from itertools import count, islice, repeat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_bench.load.jobs import PlainJobSource, SequenceJobSource, sequence_ids, sequence_lengths
+from tritonpy_bench.load.jobs import (
+    PlainJobSource,
+    SequenceJobSource,
+    sequence_ids,
+    sequence_lengths,
+)
 
 
 def test_plain_requests_cycle_through_all_inputs():
@@ -68,7 +73,8 @@ def test_lengths_stay_within_their_variation(base, percent, seed):
 def test_processes_use_disjoint_ids_within_the_range(client_count, start, size):
     end = None if size is None else start + size
     parts = [
-        set(islice(sequence_ids(start, end, client_index, client_count), 100)) for client_index in range(client_count)
+        set(islice(sequence_ids(start, end, client_index, client_count), 100))
+        for client_index in range(client_count)
     ]
     assert len(set().union(*parts)) == sum(map(len, parts))
     for number in set().union(*parts):

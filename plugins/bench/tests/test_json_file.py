@@ -30,7 +30,11 @@ def test_a_list_of_steps_is_one_stream_and_a_list_of_lists_several(read):
 
 
 def test_values_may_be_nested_shaped_or_base64(read):
-    [[step]] = read({"data": [{"V": {"content": [[1, 2], [3, 4]], "shape": [2, 2]}, "T": ["x", "y"]}]}, VARIED, TEXT)
+    [[step]] = read(
+        {"data": [{"V": {"content": [[1, 2], [3, 4]], "shape": [2, 2]}, "T": ["x", "y"]}]},
+        VARIED,
+        TEXT,
+    )
     assert [(tensor.name, tensor.shape) for tensor in step] == [("V", (2, 2)), ("T", (2,))]
     raw = base64.b64encode(b"\1\0\0\0\2\0\0\0\3\0\0\0").decode()
     for value in ({"b64": raw}, {"content": {"b64": raw}}, {"content": {"b64": raw}, "shape": [3]}):
@@ -44,7 +48,9 @@ def test_the_shape_may_come_from_the_command_line(read):
 
 
 def test_an_optional_input_may_be_missing(read):
-    [[step]] = read({"data": [{"A": [1, 2, 3]}]}, INTS, TensorDescription("O", "INT32", (1,), optional=True))
+    [[step]] = read(
+        {"data": [{"A": [1, 2, 3]}]}, INTS, TensorDescription("O", "INT32", (1,), optional=True)
+    )
     assert [tensor.name for tensor in step] == ["A"]
 
 
@@ -59,7 +65,10 @@ def test_an_optional_input_may_be_missing(read):
         ({"data": [{"A": [1, 2, 3]}, {"B": [1]}]}, "stream 0, step 1: input 'A' is missing"),
         ({"data": [{"A": [1, 2]}]}, "takes 3 elements, got 2"),
         ({"data": [{"A": {"shape": [3]}}]}, "neither 'content' nor 'b64'"),
-        ({"data": [{"A": {"content": [1], "shape": [1]}}]}, r"the shape \[1\] of input 'A' does not fit"),
+        (
+            {"data": [{"A": {"content": [1], "shape": [1]}}]},
+            r"the shape \[1\] of input 'A' does not fit",
+        ),
         ({"data": [{"A": {"b64": "%"}}]}, "is not base64"),
         ({"data": [5]}, "step 0: it is not an object"),
     ],

@@ -14,7 +14,9 @@ from .results import level
 
 
 def snapshot(**more):
-    return Snapshot(begin_ns=0, end_ns=10**9, latency=make_histogram([1_000_000] * 5), succeeded=5, **more)
+    return Snapshot(
+        begin_ns=0, end_ns=10**9, latency=make_histogram([1_000_000] * 5), succeeded=5, **more
+    )
 
 
 def test_bars_are_as_high_as_their_values():

@@ -32,7 +32,9 @@ class FakeLoad:
         self._count += 1
         self._after(self._count)
         snapshot = self.snapshots.pop(0) if len(self.snapshots) > 1 else self.snapshots[0]
-        return msgspec.structs.replace(snapshot, begin_ns=self._count * S, end_ns=(self._count + 1) * S)
+        return msgspec.structs.replace(
+            snapshot, begin_ns=self._count * S, end_ns=(self._count + 1) * S
+        )
 
     async def stop(self, grace_s):
         self.calls.append(("stop", grace_s))
@@ -54,7 +56,9 @@ def measured(load, interrupted=None, reported=None, read=lambda: None, **more):
         event = asyncio.Event()
         if interrupted is not None:
             interrupted.append(event)
-        measurement = LevelMeasurement(given, load, read, lambda window, snapshot: seen.append(window), event)
+        measurement = LevelMeasurement(
+            given, load, read, lambda window, snapshot: seen.append(window), event
+        )
         return await measurement.level(4)
 
     found = asyncio.run(main())
@@ -81,7 +85,13 @@ def test_the_warm_up_is_not_a_window():
     warming = snapshot(0, warming=True)
     reported = []
     _, result = measured(FakeLoad(warming, warming, snapshot(10)), reported=reported)
-    assert reported == [0, 0, 1, 2, 3]  # the snapshot that ended the warm-up belongs to the first window
+    assert reported == [
+        0,
+        0,
+        1,
+        2,
+        3,
+    ]  # the snapshot that ended the warm-up belongs to the first window
     assert result.requests == 30
 
 
@@ -115,7 +125,11 @@ def test_server_statistics_cover_the_counted_windows():
 
 def test_a_threshold_applies_to_the_chosen_percentile():
     mixed = Snapshot(
-        begin_ns=0, end_ns=S, latency=make_histogram([1_000_000] * 90 + [9_000_000] * 10), succeeded=100, started=100
+        begin_ns=0,
+        end_ns=S,
+        latency=make_histogram([1_000_000] * 90 + [9_000_000] * 10),
+        succeeded=100,
+        started=100,
     )
     for percentile, watched, kept in ((None, 1800, True), (50, 1000, True), (99, 9000, False)):
         _, result = measured(FakeLoad(mixed), percentile=percentile, latency_threshold=5.0)

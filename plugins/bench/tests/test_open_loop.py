@@ -41,7 +41,10 @@ def test_a_stall_counts_for_every_waiting_request():
     seen = harness.take_snapshot()
     assert (seen.started, seen.succeeded) == (11, 11)
     assert seen.latency.sum == sum(range(11)) * MS  # 10 ms, 9 ms, … 0 ms
-    assert (seen.service.sum, seen.service.most) == (10 * MS, 10 * MS)  # as that client would measure
+    assert (seen.service.sum, seen.service.most) == (
+        10 * MS,
+        10 * MS,
+    )  # as that client would measure
     assert seen.waited.sum == sum(range(10)) * MS
     assert seen.late.most == 0  # the generator itself was in time
 
@@ -80,7 +83,12 @@ def test_unsent_requests_are_reported_with_their_age():
     assert harness.take_snapshot().oldest_ns == 8 * MS
 
 
-@given(st.integers(1, 5), st.integers(0, 10), st.integers(1, 30), st.lists(st.integers(0, 4), max_size=80))
+@given(
+    st.integers(1, 5),
+    st.integers(0, 10),
+    st.integers(1, 30),
+    st.lists(st.integers(0, 4), max_size=80),
+)
 def test_a_budget_is_exact_for_every_order_of_responses(senders, warmup, limit, responses):
     harness = LoopHarness(senders)
     loop = opened(harness, constant_arrivals(1000), RequestBudget(warmup, limit))
@@ -97,7 +105,10 @@ def test_a_budget_is_exact_for_every_order_of_responses(senders, warmup, limit, 
     assert harness.take_snapshot().succeeded == limit
 
 
-@given(st.lists(st.tuples(st.integers(0, 3 * MS), st.integers(0, 5)), min_size=1, max_size=60), st.integers(1, 4))
+@given(
+    st.lists(st.tuples(st.integers(0, 3 * MS), st.integers(0, 5)), min_size=1, max_size=60),
+    st.integers(1, 4),
+)
 def test_no_latency_is_shorter_than_the_time_since_the_request_was_due(steps, senders):
     harness = LoopHarness(senders)
     opened(harness, constant_arrivals(1000))
@@ -120,13 +131,18 @@ def test_sequences_keep_one_request_in_flight_each_and_their_order():
     assert [sender.exchange.job.sequence for sender in harness.busy] == [1, 2]
     assert all(sender.exchange.job.start for sender in harness.busy)
     harness.senders[0].respond()
-    assert (harness.senders[0].exchange.job.sequence, harness.senders[0].exchange.job.start) == (1, False)
+    assert (harness.senders[0].exchange.job.sequence, harness.senders[0].exchange.job.start) == (
+        1,
+        False,
+    )
 
 
 def test_stopping_drops_waiting_requests_and_ends_open_sequences():
     harness, stopped = LoopHarness(2), []
     loop = opened(
-        harness, iter([0, MS, 2 * MS, 500 * MS, 900 * MS]), jobs=SequenceJobSource([[0]], repeat(3), count(1))
+        harness,
+        iter([0, MS, 2 * MS, 500 * MS, 900 * MS]),
+        jobs=SequenceJobSource([[0]], repeat(3), count(1)),
     )
     harness.time.advance(2 * MS)
     harness.senders[0].respond()  # sends the third request, which waited

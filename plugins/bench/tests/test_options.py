@@ -28,7 +28,10 @@ RANGE = LoadRange(1, 4)
     [
         ({"concurrency_range": RANGE, "request_rate_range": RANGE}, "exclude each other"),
         ({"streaming": True}, "-i grpc"),
-        ({"binary_search": True, "concurrency_range": LoadRange(1, 0), "latency_threshold": 1.0}, "both ends"),
+        (
+            {"binary_search": True, "concurrency_range": LoadRange(1, 0), "latency_threshold": 1.0},
+            "both ends",
+        ),
         ({"binary_search": True, "concurrency_range": RANGE}, "--latency-threshold"),
         ({"concurrency_range": LoadRange(1, 0)}, "--latency-threshold"),
         ({"concurrency_range": LoadRange(1.5, 2)}, "whole numbers"),
@@ -41,12 +44,22 @@ RANGE = LoadRange(1, 4)
         ({"sequence_length": 0}, "--sequence-length"),
         ({"sequence_id_range": (0, None)}, "1 <= START"),
         ({"sequence_id_range": (5, 5)}, "1 <= START"),
-        ({"sequence_id_range": (1, 4), "concurrency_range": LoadRange(1, 8)}, "fewer ids than the 8 sequences"),
         (
-            {"sequence_id_range": (1, 9), "concurrency_range": LoadRange(1, 0), "latency_threshold": 1.0},
+            {"sequence_id_range": (1, 4), "concurrency_range": LoadRange(1, 8)},
+            "fewer ids than the 8 sequences",
+        ),
+        (
+            {
+                "sequence_id_range": (1, 9),
+                "concurrency_range": LoadRange(1, 0),
+                "latency_threshold": 1.0,
+            },
             "needs a load range with an end",
         ),
-        ({"sequence_id_range": (1, 4), "request_rate_range": RANGE}, "fewer ids than the 4 sequences"),
+        (
+            {"sequence_id_range": (1, 4), "request_rate_range": RANGE},
+            "fewer ids than the 4 sequences",
+        ),
     ],
 )
 def test_invalid_options_are_rejected_with_a_hint(more, text):

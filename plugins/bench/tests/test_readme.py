@@ -28,11 +28,15 @@ def test_the_three_examples_work_in_order(tmp_path, monkeypatch, capsys):
     }
     with running_server(config) as server:
         for command in (sweep, rate):
-            addressed = command.replace("localhost:8000", server.http).replace("localhost:8001", server.grpc)
+            addressed = command.replace("localhost:8000", server.http).replace(
+                "localhost:8001", server.grpc
+            )
             few = ["--request-count", "30", "--latency-threshold", "60000"]
             assert main([*shlex.split(addressed)[1:], *few]) == 0, capsys.readouterr().err
     assert main(shlex.split(report)[1:]) == 0
-    assert [level["level"] for level in json.loads((tmp_path / "sweep.json").read_text())["levels"]] == [1, 5, 9]
+    assert [
+        level["level"] for level in json.loads((tmp_path / "sweep.json").read_text())["levels"]
+    ] == [1, 5, 9]
     assert (tmp_path / "sweep.csv").read_text().count("\n") == 4
     for page in ("sweep.html", "both.html"):
         assert "<svg" in (tmp_path / page).read_text()
@@ -45,7 +49,11 @@ def test_the_flags_in_readme_exist():
     parser = argparse.ArgumentParser()
     add_flags(parser)
     known = {option for action in parser._actions for option in action.option_strings}
-    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+[a-z]", README)) - {"--perf-analyzer", "--triton", "--ssl"}
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+[a-z]", README)) - {
+        "--perf-analyzer",
+        "--triton",
+        "--ssl",
+    }
     assert named - known == set()
     assert named
 

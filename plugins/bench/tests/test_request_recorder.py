@@ -11,7 +11,9 @@ MS = 1_000_000
 class Clocks:
     def __init__(self):
         self.wall = self.cpu = self.starved = 0
-        self.recorder = RequestRecorder(lambda: self.wall, lambda: ProcessClocks(self.cpu, self.starved), since=5 * MS)
+        self.recorder = RequestRecorder(
+            lambda: self.wall, lambda: ProcessClocks(self.cpu, self.starved), since=5 * MS
+        )
 
     def exchange(self, intended, noticed=None, sent=None, counted=True):
         found = Exchange(Job(0), intended, noticed or intended, sent or intended, counted)

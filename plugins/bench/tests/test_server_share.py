@@ -12,9 +12,12 @@ def reading(inferences=0, executions=0, batches=None, **stages):
     return {
         "inference_count": inferences,
         "execution_count": executions,
-        "inference_stats": {name: {"count": count, "ns": ns} for name, (count, ns) in stages.items()},
+        "inference_stats": {
+            name: {"count": count, "ns": ns} for name, (count, ns) in stages.items()
+        },
         "batch_stats": [
-            {"batch_size": size, "compute_infer": {"count": count, "ns": 1}} for size, count in (batches or {}).items()
+            {"batch_size": size, "compute_infer": {"count": count, "ns": 1}}
+            for size, count in (batches or {}).items()
         ],
     }
 
@@ -41,7 +44,9 @@ def test_counters_that_decreased_restart_from_zero():
 
 
 counts = st.integers(0, 1000)
-steps = st.lists(st.tuples(counts, counts, st.dictionaries(st.integers(1, 8), counts)), min_size=2, max_size=5)
+steps = st.lists(
+    st.tuples(counts, counts, st.dictionaries(st.integers(1, 8), counts)), min_size=2, max_size=5
+)
 
 
 @given(steps)

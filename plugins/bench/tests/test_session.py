@@ -34,7 +34,16 @@ def test_a_server_of_the_bare_protocol_is_loaded_with_json(tmp_path, capsys):
         return http_response({"outputs": []})
 
     with toy_http(kserve(infer)) as toy:
-        made = measured(tmp_path, "m", "-u", f"127.0.0.1:{toy.port}", "--request-count", "20", "-H", "X-Key: secret")
+        made = measured(
+            tmp_path,
+            "m",
+            "-u",
+            f"127.0.0.1:{toy.port}",
+            "--request-count",
+            "20",
+            "-H",
+            "X-Key: secret",
+        )
     assert len(bodies) == 20
     assert bodies[0]["inputs"][0]["shape"] == [1, 3]
     assert len(bodies[0]["inputs"][0]["data"]) == 3
@@ -58,15 +67,27 @@ def test_an_open_loop_continues_without_responses(tmp_path):
         return http_response()
 
     with toy_http(kserve(infer)) as toy:
-        rate = ("--request-rate-range", "400", "--request-distribution", "poisson", "--client-processes", "2")
-        made = measured(tmp_path, "m", "-u", f"127.0.0.1:{toy.port}", "--request-count", "60", *rate)
+        rate = (
+            "--request-rate-range",
+            "400",
+            "--request-distribution",
+            "poisson",
+            "--client-processes",
+            "2",
+        )
+        made = measured(
+            tmp_path, "m", "-u", f"127.0.0.1:{toy.port}", "--request-count", "60", *rate
+        )
     [level] = made["levels"]
     assert (level["requests"], level["failed"]) == (60, 0)
     assert level["latency"]["count"] == level["late"]["count"] == 60
     assert level["latency"]["mean"] >= level["service"]["mean"]
 
 
-CLOSED, OPEN = ("--concurrency-range", "3"), ("--request-rate-range", "500", "--num-of-sequences", "3")
+CLOSED, OPEN = (
+    ("--concurrency-range", "3"),
+    ("--request-rate-range", "500", "--num-of-sequences", "3"),
+)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +98,17 @@ CLOSED, OPEN = ("--concurrency-range", "3"), ("--request-rate-range", "500", "--
 def test_sequences_are_whole_and_in_order(server, models, tmp_path, mode, load):
     models.received.clear()
     url = getattr(server, mode[1])
-    lengths = ("--sequence-length", "4", "--sequence-length-variation", "50", "--client-processes", "2")
-    made = measured(tmp_path, "sequence", "-u", url, "--request-count", "60", *mode, *load, *lengths)
+    lengths = (
+        "--sequence-length",
+        "4",
+        "--sequence-length-variation",
+        "50",
+        "--client-processes",
+        "2",
+    )
+    made = measured(
+        tmp_path, "sequence", "-u", url, "--request-count", "60", *mode, *load, *lengths
+    )
     assert (made["levels"][0]["requests"], made["levels"][0]["failed"]) == (60, 0)
     sequences = {}
     for name, start, end, _ in models.received:
@@ -93,21 +123,34 @@ def test_sequences_are_whole_and_in_order(server, models, tmp_path, mode, load):
 def test_a_sequence_takes_its_data_from_one_stream(server, models, tmp_path):
     models.received.clear()
     data = tmp_path / "data.json"
-    data.write_text('{"data": [[{"IN": [1]}, {"IN": [2]}, {"IN": [3]}], [{"IN": [7]}, {"IN": [8]}]]}')
-    measured(tmp_path, "sequence", "-u", server.http, "--request-count", "10", "--input-data", str(data))
-    received = [[entry[3] for entry in group] for _, group in groupby(models.received, key=lambda entry: entry[0])]
+    data.write_text(
+        '{"data": [[{"IN": [1]}, {"IN": [2]}, {"IN": [3]}], [{"IN": [7]}, {"IN": [8]}]]}'
+    )
+    measured(
+        tmp_path, "sequence", "-u", server.http, "--request-count", "10", "--input-data", str(data)
+    )
+    received = [
+        [entry[3] for entry in group]
+        for _, group in groupby(models.received, key=lambda entry: entry[0])
+    ]
     assert received == [[1, 2, 3], [7, 8], [1, 2, 3], [7, 8]]
 
 
 def started(*arguments):
     return subprocess.Popen(
-        [*RUN, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        [*RUN, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     )
 
 
 def workers_of(process):
     return [
-        child for child in psutil.Process(process.pid).children() if "tritonpy_bench.client.worker" in child.cmdline()
+        child
+        for child in psutil.Process(process.pid).children()
+        if "tritonpy_bench.client.worker" in child.cmdline()
     ]
 
 
@@ -122,7 +165,16 @@ def test_ctrl_c_keeps_the_results_so_far(tmp_path):
 
     with toy_http(kserve(infer)) as toy:
         reports = ("--json", str(tmp_path / "r.json"), "-o", str(tmp_path / "r.html"))
-        process = started("m", "-u", f"127.0.0.1:{toy.port}", "-p", "60000", "--concurrency-range", "2:9:1", *reports)
+        process = started(
+            "m",
+            "-u",
+            f"127.0.0.1:{toy.port}",
+            "-p",
+            "60000",
+            "--concurrency-range",
+            "2:9:1",
+            *reports,
+        )
         printed, _ = process.communicate(timeout=60)
     assert process.returncode == 0, printed
     assert "concurrency 2: interrupted" in printed
@@ -145,7 +197,15 @@ def test_ctrl_c_ends_a_load_without_responses_and_its_processes():
     workers = []
     with toy_http(kserve(infer)) as toy:
         process = started(
-            "m", "-u", f"127.0.0.1:{toy.port}", "-p", "60000", "--client-processes", "2", "--concurrency-range", "2"
+            "m",
+            "-u",
+            f"127.0.0.1:{toy.port}",
+            "-p",
+            "60000",
+            "--client-processes",
+            "2",
+            "--concurrency-range",
+            "2",
         )
         printed, _ = process.communicate(timeout=60)
     assert process.returncode == 1, printed
@@ -167,7 +227,14 @@ def test_a_dead_client_process_is_reported_and_earlier_levels_are_kept(tmp_path)
     with toy_http(kserve(infer)) as toy:
         report = ("--json", str(tmp_path / "r.json"))
         process = started(
-            "m", "-u", f"127.0.0.1:{toy.port}", "--request-count", "10", "--concurrency-range", "1:3", *report
+            "m",
+            "-u",
+            f"127.0.0.1:{toy.port}",
+            "--request-count",
+            "10",
+            "--concurrency-range",
+            "1:3",
+            *report,
         )
         printed, _ = process.communicate(timeout=60)
     assert process.returncode == 1
@@ -200,7 +267,11 @@ def test_errors_among_successes_are_counted_and_the_status_is_0(tmp_path, capsys
 
     async def infer(body):
         request.append(body)
-        return http_response({"error": "no room"}, "503 x") if len(request) % 4 == 0 else http_response()
+        return (
+            http_response({"error": "no room"}, "503 x")
+            if len(request) % 4 == 0
+            else http_response()
+        )
 
     with toy_http(kserve(infer)) as toy:
         made = measured(tmp_path, "m", "-u", f"127.0.0.1:{toy.port}", "--request-count", "40")
@@ -219,12 +290,18 @@ def test_a_server_that_stops_is_reported_by_its_errors(tmp_path, capsys):
 
     async def respond(method, path, body):
         if path.endswith("/stats"):
-            return None if len(answered) > 10 else http_response({"model_stats": [{"inference_count": len(answered)}]})
+            return (
+                None
+                if len(answered) > 10
+                else http_response({"model_stats": [{"inference_count": len(answered)}]})
+            )
         return await serve(method, path, body)
 
     with toy_http(respond) as toy:
         url = f"127.0.0.1:{toy.port}"
         made = measured(tmp_path, "m", "-u", url, "--request-count", "13")
-        assert made["levels"][0]["errors"] == {"the server closed the connection before it responded": 3}
+        assert made["levels"][0]["errors"] == {
+            "the server closed the connection before it responded": 3
+        }
         assert made["levels"][0]["requests"] == 10
         assert made["levels"][0]["server"] == []

@@ -44,6 +44,8 @@ def test_units_do_not_matter(seen, factor):
 
 
 def test_the_watched_latency_is_the_mean_or_a_percentile():
-    seen = Snapshot(begin_ns=0, end_ns=2_000_000_000, latency=make_histogram([1, 1, 1, 9]), succeeded=4)
+    seen = Snapshot(
+        begin_ns=0, end_ns=2_000_000_000, latency=make_histogram([1, 1, 1, 9]), succeeded=4
+    )
     assert window(seen, None) == Window(2.0, 3.0)
     assert window(seen, 99) == Window(2.0, 9.0)

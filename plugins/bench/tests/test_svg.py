@@ -60,7 +60,9 @@ def test_empty_charts_are_valid():
 
 
 def test_segments_of_a_bar_are_adjacent():
-    tree = parse_svg(stacked_bars([("a", [("q", 1.0, "q"), ("c", 3.0, "c")]), ("b", [("c", 1.0, "c")])]))
+    tree = parse_svg(
+        stacked_bars([("a", [("q", 1.0, "q"), ("c", 3.0, "c")]), ("b", [("c", 1.0, "c")])])
+    )
     first, second, third = tree.findall(".//rect")
     assert float(second.get("x")) == float(first.get("x")) + float(first.get("width"))
     assert float(second.get("width")) == 3 * float(first.get("width"))

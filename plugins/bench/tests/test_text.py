@@ -14,7 +14,14 @@ def text(decoupled=False, **more):
 
 @pytest.mark.parametrize(
     ("microseconds", "expected"),
-    [(0, "0.00 us"), (1.234, "1.23 us"), (45.67, "45.7 us"), (999.4, "999 us"), (1500, "1.50 ms"), (2.5e6, "2.50 s")],
+    [
+        (0, "0.00 us"),
+        (1.234, "1.23 us"),
+        (45.67, "45.7 us"),
+        (999.4, "999 us"),
+        (1500, "1.50 ms"),
+        (2.5e6, "2.50 s"),
+    ],
 )
 def test_durations_have_three_digits(microseconds, expected):
     assert duration(microseconds) == expected
@@ -45,7 +52,10 @@ def test_the_text_of_an_open_loop_has_its_own_lateness():
 
 def test_every_error_is_reported():
     printed = text(
-        failed=5, errors={"no room": 4, "gone": 1}, complaints=("the client was the bottleneck",), stable=False
+        failed=5,
+        errors={"no room": 4, "gone": 1},
+        complaints=("the client was the bottleneck",),
+        stable=False,
     )
     assert "not stable in 3 windows" in printed
     assert "FAILED       5 requests\n    4 x no room\n    1 x gone" in printed

@@ -31,7 +31,9 @@ def served(authority, tmp_path, mutual=False):
         authority.configure_trust(context)
         context.verify_mode = ssl.CERT_REQUIRED
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    authority.issue_cert("me@example.org").private_key_and_cert_chain_pem.write_to_path(tmp_path / "client.pem")
+    authority.issue_cert("me@example.org").private_key_and_cert_chain_pem.write_to_path(
+        tmp_path / "client.pem"
+    )
     with toy_http(kserve(infer), context) as toy:
         yield f"https://localhost:{toy.port}"
 
@@ -54,7 +56,15 @@ def test_a_client_certificate_is_sent_to_a_server_that_requests_one(authority, t
     own = str(tmp_path / "client.pem")
     with served(authority, tmp_path, mutual=True) as url:
         assert (
-            bench(url, *trusted, "--ssl-https-client-certificate-file", own, "--ssl-https-private-key-file", own) == 0
+            bench(
+                url,
+                *trusted,
+                "--ssl-https-client-certificate-file",
+                own,
+                "--ssl-https-private-key-file",
+                own,
+            )
+            == 0
         )
         assert bench(url, *trusted) == 1
 
@@ -62,7 +72,13 @@ def test_a_client_certificate_is_sent_to_a_server_that_requests_one(authority, t
 def test_missing_certificate_files_are_usage_errors(capsys):
     assert bench("https://localhost:1", "--ssl-https-ca-certificates-file", "/no/such.pem") == 2
     assert "--ssl-https-… cannot be used" in capsys.readouterr().err
-    grpc = ("-i", "grpc", "--ssl-grpc-use-ssl", "--ssl-grpc-root-certifications-file", "/no/such.pem")
+    grpc = (
+        "-i",
+        "grpc",
+        "--ssl-grpc-use-ssl",
+        "--ssl-grpc-root-certifications-file",
+        "/no/such.pem",
+    )
     assert bench("localhost:1", *grpc) == 2
     assert "--ssl-grpc-… cannot be used" in capsys.readouterr().err
 
@@ -83,4 +99,6 @@ def test_grpc_supports_tls(authority, tmp_path):
     with running_server(config, [BenchModels()]) as server:
         url = server.grpc.replace("127.0.0.1", "localhost")
         flags = ("--ssl-grpc-use-ssl", "true", "--ssl-grpc-root-certifications-file", str(trusted))
-        assert main(["bench", "sums", "-u", url, "-i", "grpc", "--request-count", "10", *flags]) == 0
+        assert (
+            main(["bench", "sums", "-u", url, "-i", "grpc", "--request-count", "10", *flags]) == 0
+        )

@@ -14,7 +14,9 @@ Responder = Callable[[str, str, bytes], Awaitable[bytes | None]]
 """Maps method, path and body to a raw response; None closes the connection."""
 
 
-def http_response(body: bytes | Mapping[str, Any] = b"{}", status: str = "200 OK", more: str = "") -> bytes:
+def http_response(
+    body: bytes | Mapping[str, Any] = b"{}", status: str = "200 OK", more: str = ""
+) -> bytes:
     """Return a raw HTTP response."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(content)}\r\n{more}\r\n".encode() + content

@@ -36,10 +36,11 @@ class BenchCommand(Command):
 
     measures a model on the server at localhost:8000 with 1, 6, 11 and 16 requests in flight.
 
-    tritonpy bench MODEL -i grpc -u HOST:8001 --request-rate-range 500 --request-distribution poisson
+    tritonpy bench MODEL -i grpc -u HOST:8001 --request-rate-range 500 --request-distribution
+    poisson
 
-    sends 500 requests per second, independent of the server's responses. Each latency is measured from
-    the time when the request was due.
+    sends 500 requests per second, independent of the server's responses. Each latency is measured
+    from the time when the request was due.
 
     tritonpy bench --report before.json after.json -o both.html
 
@@ -58,7 +59,10 @@ class BenchCommand(Command):
         add_flags(parser)
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Run the benchmark and return the exit status. Raises StartupError if no server answers."""
+        """Run the benchmark and return the exit status.
+
+        Raises StartupError if no server answers.
+        """
         from tritonpy_bench.options import BadUsage
 
         try:

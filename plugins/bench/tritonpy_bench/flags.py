@@ -1,4 +1,7 @@
-"""The flags of `tritonpy bench`, named as in perf_analyzer if it has them. Imports nothing heavy."""
+"""The flags of `tritonpy bench`, named as in perf_analyzer if it has them.
+
+Imports nothing heavy.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +30,24 @@ def _server(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("server and model")
     group.add_argument("-m", dest="model", metavar="MODEL", help="same as the argument MODEL")
     group.add_argument(
-        "-x", dest="model_version", metavar="VERSION", help="version of the model (default: the server's choice)"
+        "-x",
+        dest="model_version",
+        metavar="VERSION",
+        help="version of the model (default: the server's choice)",
     )
     group.add_argument(
-        "-u", dest="url", metavar="HOST:PORT", help="server address (default: localhost:8000, for gRPC localhost:8001)"
+        "-u",
+        dest="url",
+        metavar="HOST:PORT",
+        help="server address (default: localhost:8000, for gRPC localhost:8001)",
     )
-    group.add_argument("-i", dest="protocol", choices=("http", "grpc"), type=str.lower, help="protocol (default: http)")
+    group.add_argument(
+        "-i",
+        dest="protocol",
+        choices=("http", "grpc"),
+        type=str.lower,
+        help="protocol (default: http)",
+    )
     group.add_argument(
         "-H",
         dest="headers",
@@ -62,17 +77,28 @@ def _server(parser: argparse.ArgumentParser) -> None:
 
 def _load(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("load")
+    _load_levels(group)
+    _load_generator(group)
+
+
+def _load_levels(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--concurrency-range",
         type=load_range,
         metavar="START[:END[:STEP]]",
-        help="closed loop: number of requests always in flight (default: 1); END 0: until --latency-threshold is exceeded",
+        help=(
+            "closed loop: number of requests always in flight (default: 1); END 0: "
+            "until --latency-threshold is exceeded"
+        ),
     )
     group.add_argument(
         "--request-rate-range",
         type=load_range,
         metavar="START[:END[:STEP]]",
-        help="open loop: requests per second, independent of the responses; latency counts from when a request was due",
+        help=(
+            "open loop: requests per second, independent of the responses; "
+            "latency counts from when a request was due"
+        ),
     )
     group.add_argument(
         "--request-distribution",
@@ -90,20 +116,32 @@ def _load(parser: argparse.ArgumentParser) -> None:
         const=True,
         help="search for the highest level within --latency-threshold, to a precision of one STEP",
     )
+
+
+def _load_generator(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--max-in-flight",
         type=int,
         metavar="N",
-        help="open loop: maximum requests in flight; further due requests wait, and their latency counts (default: 512)",
+        help=(
+            "open loop: maximum requests in flight; further due requests wait, "
+            "and their latency counts (default: 512)"
+        ),
     )
     group.add_argument(
         "--connections",
         type=int,
         metavar="N",
-        help="gRPC: shared connections and streams (default: one per request in flight, at most 8); HTTP uses one per request in flight",
+        help=(
+            "gRPC: shared connections and streams (default: one per request in flight, "
+            "at most 8); HTTP uses one per request in flight"
+        ),
     )
     group.add_argument(
-        "--client-processes", type=int, metavar="N", help="processes that generate the load (default: 1)"
+        "--client-processes",
+        type=int,
+        metavar="N",
+        help="processes that generate the load (default: 1)",
     )
     group.add_argument("--seed", type=int, metavar="N", help="random seed (default: 1)")
     group.add_argument(
@@ -113,7 +151,10 @@ def _load(parser: argparse.ArgumentParser) -> None:
         "--serial-sequences",
         dest="ignored",
         action="store_true",
-        help="accepted without effect: the client is always asynchronous, and a sequence has one request in flight",
+        help=(
+            "accepted without effect: the client is always asynchronous, "
+            "and a sequence has one request in flight"
+        ),
     )
 
 
@@ -129,7 +170,10 @@ def _measurement(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--measurement-mode",
         choices=("time_windows", "count_windows"),
-        help="end windows by time, or by time and number of finished requests (default: time_windows)",
+        help=(
+            "end windows by time, or by time and number of finished requests (default: "
+            "time_windows)"
+        ),
     )
     group.add_argument(
         "--measurement-request-count",
@@ -144,7 +188,9 @@ def _measurement(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="allowed difference of the last three windows in rate and latency (default: 10)",
     )
-    group.add_argument("-r", "--max-trials", type=int, metavar="N", help="maximum windows per level (default: 10)")
+    group.add_argument(
+        "-r", "--max-trials", type=int, metavar="N", help="maximum windows per level (default: 10)"
+    )
     group.add_argument(
         "--percentile",
         type=int,
@@ -174,7 +220,9 @@ def _measurement(parser: argparse.ArgumentParser) -> None:
 
 def _inputs(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("inputs")
-    group.add_argument("-b", dest="batch", type=int, metavar="N", help="batch size of every request (default: 1)")
+    group.add_argument(
+        "-b", dest="batch", type=int, metavar="N", help="batch size of every request (default: 1)"
+    )
     group.add_argument(
         "--shape",
         action="append",
@@ -186,9 +234,14 @@ def _inputs(parser: argparse.ArgumentParser) -> None:
         "--input-data",
         action="append",
         metavar="random|zero|FILE|FOLDER",
-        help="random (default), zero, a JSON file in perf_analyzer's format (repeatable), or a folder with one file per input",
+        help=(
+            "random (default), zero, a JSON file in perf_analyzer's format (repeatable), "
+            "or a folder with one file per input"
+        ),
     )
-    group.add_argument("--string-length", type=int, metavar="N", help="length of random strings (default: 128)")
+    group.add_argument(
+        "--string-length", type=int, metavar="N", help="length of random strings (default: 128)"
+    )
     group.add_argument("--string-data", metavar="TEXT", help="value of every string element")
     group.add_argument(
         "--request-parameter",
@@ -208,13 +261,18 @@ def _inputs(parser: argparse.ArgumentParser) -> None:
         help="HTTP: encoding of outputs (default: as --input-tensor-format)",
     )
     group.add_argument(
-        "--shared-memory", choices=("none", "system"), help="pass tensors in system shared memory (default: none)"
+        "--shared-memory",
+        choices=("none", "system"),
+        help="pass tensors in system shared memory (default: none)",
     )
     group.add_argument(
         "--output-shared-memory-size",
         type=int,
         metavar="BYTES",
-        help="bytes per batch element for outputs with strings or variable dimensions (default: 102400)",
+        help=(
+            "bytes per batch element for outputs with strings or variable dimensions (default: "
+            "102400)"
+        ),
     )
 
 
@@ -233,7 +291,10 @@ def _sequences(parser: argparse.ArgumentParser) -> None:
         help="requests per sequence (default: 20, or the number of steps in the data file)",
     )
     group.add_argument(
-        "--sequence-length-variation", type=float, metavar="PERCENT", help="variation of sequence lengths (default: 20)"
+        "--sequence-length-variation",
+        type=float,
+        metavar="PERCENT",
+        help="variation of sequence lengths (default: 20)",
     )
     group.add_argument(
         "--sequence-id-range",
@@ -246,7 +307,12 @@ def _sequences(parser: argparse.ArgumentParser) -> None:
 def _encryption(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("encryption (for HTTP, -u https://… enables it)")
     group.add_argument(
-        "--ssl-grpc-use-ssl", type=truth, nargs="?", const=True, metavar="true|false", help="gRPC over TLS"
+        "--ssl-grpc-use-ssl",
+        type=truth,
+        nargs="?",
+        const=True,
+        metavar="true|false",
+        help="gRPC over TLS",
     )
     for name, text in (
         ("--ssl-grpc-root-certifications-file", "trusted certificates, PEM"),
@@ -258,7 +324,10 @@ def _encryption(parser: argparse.ArgumentParser) -> None:
     ):
         group.add_argument(name, metavar="FILE", help=text)
     group.add_argument(
-        "--ssl-https-verify-peer", type=int, choices=(0, 1), help="0 accepts any certificate (default: 1)"
+        "--ssl-https-verify-peer",
+        type=int,
+        choices=(0, 1),
+        help="0 accepts any certificate (default: 1)",
     )
     group.add_argument(
         "--ssl-https-verify-host",
@@ -271,11 +340,21 @@ def _encryption(parser: argparse.ArgumentParser) -> None:
 def _reports(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("reports")
     group.add_argument(
-        "-f", dest="csv", type=Path, metavar="FILE", help="write a CSV table; perf_analyzer's columns come first"
+        "-f",
+        dest="csv",
+        type=Path,
+        metavar="FILE",
+        help="write a CSV table; perf_analyzer's columns come first",
     )
-    group.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON, for --report")
     group.add_argument(
-        "-o", "--html", type=Path, metavar="FILE", help="write a report with plots as one self-contained file"
+        "--json", type=Path, metavar="FILE", help="write all results as JSON, for --report"
+    )
+    group.add_argument(
+        "-o",
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write a report with plots as one self-contained file",
     )
     group.add_argument(
         "--report",
@@ -284,13 +363,19 @@ def _reports(parser: argparse.ArgumentParser) -> None:
         metavar="JSON",
         help="send no load; compare earlier results in one report (-o)",
     )
-    group.add_argument("--no-live", action="store_true", help="print plain lines even in a terminal")
+    group.add_argument(
+        "--no-live", action="store_true", help="print plain lines even in a terminal"
+    )
 
 
 def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options given on the command line by name; all others keep their defaults."""
     not_options = {"csv", "json", "html", "report", "no_live", "ignored", "model_name"}
-    return {name: value for name, value in vars(arguments).items() if value is not None and name not in not_options}
+    return {
+        name: value
+        for name, value in vars(arguments).items()
+        if value is not None and name not in not_options
+    }
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ _UNANSWERED_NS = 1_000_000_000
 
 
 def make_level_result(measured: MeasuredLevel, options: BenchOptions, batch: int) -> LevelResult:
-    """Summarize the last windows, at most three; `batch` is the number of inferences per request."""
+    """Summarize the last windows, at most three; `batch` is inferences per request."""
     last = measured.windows[-AGREEING:]
     whole = join_consecutive([each.counted for each in last])
     seconds = max(whole.seconds, 1e-9)
@@ -31,7 +31,8 @@ def make_level_result(measured: MeasuredLevel, options: BenchOptions, batch: int
         windows=len(measured.windows),
         seconds=whole.seconds,
         interrupted=measured.interrupted,
-        kept=whole.succeeded > 0 and (not options.latency_threshold or watched <= options.latency_threshold * 1e3),
+        kept=whole.succeeded > 0
+        and (not options.latency_threshold or watched <= options.latency_threshold * 1e3),
         watched=watched,
         requests=whole.succeeded,
         failed=whole.failed,
@@ -53,7 +54,9 @@ def make_level_result(measured: MeasuredLevel, options: BenchOptions, batch: int
         in_flight=whole.in_flight,
         unsent=whole.unsent,
         oldest_ms=whole.oldest_ns / 1e6,
-        server=tuple(combine(shares) for shares in zip(*(each.server for each in last), strict=False)),
+        server=tuple(
+            combine(shares) for shares in zip(*(each.server for each in last), strict=False)
+        ),
         timeline=_timeline(measured.snapshots),
     )
 
@@ -65,11 +68,16 @@ def _mode(options: BenchOptions) -> str:
 
 
 def _warnings(whole: Snapshot, measured: MeasuredLevel, options: BenchOptions) -> list[str]:
-    intended = measured.level if options.request_rate_range is not None and not options.request_count else None
+    intended = (
+        measured.level
+        if options.request_rate_range is not None and not options.request_count
+        else None
+    )
     found = client_warnings(whole, intended)
     if whole.oldest_ns > max(whole.latency.most, _UNANSWERED_NS):
         found.append(
-            f"{whole.in_flight + whole.unsent} requests had no response at the end, the oldest for {whole.oldest_ns / 1e9:.1f} s, "
+            f"{whole.in_flight + whole.unsent} requests had no response at the end, "
+            f"the oldest for {whole.oldest_ns / 1e9:.1f} s, "
             "longer than any measured latency: the latencies exclude them"
         )
     return found

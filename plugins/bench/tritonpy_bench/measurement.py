@@ -52,9 +52,9 @@ class MeasuredLevel(msgspec.Struct, frozen=True):
 class LevelMeasurement:
     """Measures levels in order.
 
-    `read` blocks and returns the server's statistics, or None if it has none. Every snapshot is passed
-    to `on_snapshot(window_number, snapshot)`. Setting `interrupted` ends the measurement early and keeps
-    the counts so far.
+    `read` blocks and returns the server's statistics, or None if it has none. Every snapshot is
+    passed to `on_snapshot(window_number, snapshot)`. Setting `interrupted` ends the measurement
+    early and keeps the counts so far.
     """
 
     def __init__(
@@ -80,23 +80,32 @@ class LevelMeasurement:
         await self._load.start(level)
         self._due = time.monotonic()
         try:
-            while _is_warming_up(snapshot := await self._next_snapshot(1)) and not self._interrupted.is_set():
+            while (
+                _is_warming_up(snapshot := await self._next_snapshot(1))
+                and not self._interrupted.is_set()
+            ):
                 before = await asyncio.to_thread(self._read)
             first: Snapshot | None = snapshot
             while True:
                 counted = await self._window(len(windows) + 1, first)
                 after = await asyncio.to_thread(self._read)
                 windows.append(MeasuredWindow(counted, _server_shares(before, after)))
-                if self._interrupted.is_set() or is_level_complete(self._options, [each.counted for each in windows]):
+                if self._interrupted.is_set() or is_level_complete(
+                    self._options, [each.counted for each in windows]
+                ):
                     break
                 before, first = after, None
         finally:
             await self._load.stop(INTERRUPTED_GRACE_S if self._interrupted.is_set() else GRACE_S)
-        return MeasuredLevel(level, tuple(windows), tuple(self._snapshots), self._interrupted.is_set())
+        return MeasuredLevel(
+            level, tuple(windows), tuple(self._snapshots), self._interrupted.is_set()
+        )
 
     async def _window(self, number: int, first: Snapshot | None) -> Snapshot:
         snapshots = [] if first is None else [first]
-        while not snapshots or not (self._interrupted.is_set() or is_window_complete(self._options, snapshots)):
+        while not snapshots or not (
+            self._interrupted.is_set() or is_window_complete(self._options, snapshots)
+        ):
             snapshots.append(await self._next_snapshot(number))
         return join_consecutive(snapshots)
 
@@ -119,5 +128,6 @@ def _server_shares(before: Readings | None, after: Readings | None) -> tuple[Ser
     if before is None or after is None:
         return ()
     return tuple(
-        statistics_between(name, before.get(name, ()), after_readings) for name, after_readings in after.items()
+        statistics_between(name, before.get(name, ()), after_readings)
+        for name, after_readings in after.items()
     )

@@ -106,12 +106,18 @@ def _contradictions(options: BenchOptions) -> list[tuple[bool, str]]:
     return [
         (
             sum(way is not None for way in ways) > 1,
-            "--concurrency-range, --request-rate-range and --request-intervals exclude each other: use one of them",
+            (
+                "--concurrency-range, --request-rate-range and --request-intervals exclude each "
+                "other: use one of them"
+            ),
         ),
         (options.streaming and options.protocol != "grpc", "--streaming needs gRPC: add -i grpc"),
         (
             options.binary_search and not levels.end,
-            "--binary-search needs both ends of the range: --concurrency-range START:END:STEP or --request-rate-range START:END:STEP",
+            (
+                "--binary-search needs both ends of the range: --concurrency-range "
+                "START:END:STEP or --request-rate-range START:END:STEP"
+            ),
         ),
         (
             options.binary_search and not options.latency_threshold,
@@ -122,7 +128,8 @@ def _contradictions(options: BenchOptions) -> list[tuple[bool, str]]:
             "a range without an end needs a latency limit: add --latency-threshold MILLISECONDS",
         ),
         (
-            closed and any(figure != int(figure) for figure in (levels.start, levels.end, levels.step)),
+            closed
+            and any(figure != int(figure) for figure in (levels.start, levels.end, levels.step)),
             "--concurrency-range takes whole numbers",
         ),
         (
@@ -148,14 +155,20 @@ def _limits(options: BenchOptions) -> list[tuple[bool, str]]:
         (options.client_processes < 1, "--client-processes must be at least 1"),
         (options.max_in_flight < 1, "--max-in-flight must be at least 1"),
         (options.connections < 0, "--connections must not be negative"),
-        (min(options.request_count, options.warmup_request_count) < 0, "counts of requests must not be negative"),
+        (
+            min(options.request_count, options.warmup_request_count) < 0,
+            "counts of requests must not be negative",
+        ),
         (options.string_length < 0, "--string-length must not be negative"),
         (options.num_of_sequences < 1, "--num-of-sequences must be at least 1"),
         (
             options.sequence_length is not None and options.sequence_length < 1,
             "--sequence-length must be at least 1",
         ),
-        (first < 1 or (last is not None and last <= first), "--sequence-id-range START:END needs 1 <= START < END"),
+        (
+            first < 1 or (last is not None and last <= first),
+            "--sequence-id-range START:END needs 1 <= START < END",
+        ),
         (
             last is not None and last - first < max(slots, options.client_processes),
             f"--sequence-id-range holds fewer ids than the {slots} sequences open at a time",

@@ -52,7 +52,9 @@ async def run_benchmark(options: BenchOptions, command: str, view: View) -> Resu
     try:
         target = await asyncio.to_thread(describe, control, options.model, options.model_version)
         _check(options, target)
-        notes = _notes(options, target, await asyncio.to_thread(read_statistics, control, target.model))
+        notes = _notes(
+            options, target, await asyncio.to_thread(read_statistics, control, target.model)
+        )
         view.begin(target, notes)
         with _interruption() as interrupted:
             levels: list[LevelResult] = []
@@ -83,7 +85,9 @@ async def _levels(
             not interrupted.is_set()
             and (level := next_level(options.levels, outcomes, options.binary_search)) is not None
         ):
-            measurement = LevelMeasurement(options, pool, read, partial(view.update, level), interrupted)
+            measurement = LevelMeasurement(
+                options, pool, read, partial(view.update, level), interrupted
+            )
             try:
                 result = make_level_result(await measurement.level(level), options, batch)
             except StartupError as error:
@@ -96,7 +100,9 @@ async def _levels(
     return ""
 
 
-def _read_statistics(control: ControlClient, model: ModelDescription, more: Sequence[str]) -> Readings | None:
+def _read_statistics(
+    control: ControlClient, model: ModelDescription, more: Sequence[str]
+) -> Readings | None:
     """Read the server's statistics. Return None if it is gone: failed requests report that."""
     try:
         return read_statistics(control, model, more)
@@ -108,10 +114,14 @@ def _check(options: BenchOptions, target: TargetDescription) -> None:
     """Raise BadUsage if the model cannot serve these requests, before any process starts."""
     model = target.model
     if model.decoupled and not options.streaming:
-        raise BadUsage(f"model '{model.name}' is decoupled and responds on gRPC streams: use -i grpc --streaming")
+        raise BadUsage(
+            f"model '{model.name}' is decoupled and responds on gRPC streams: "
+            "use -i grpc --streaming"
+        )
     if model.max_batch_size and options.batch > model.max_batch_size > 1:
         raise BadUsage(
-            f"model '{model.name}' takes at most {model.max_batch_size} inferences in a request: use a smaller -b"
+            f"model '{model.name}' takes at most {model.max_batch_size} inferences in a request: "
+            "use a smaller -b"
         )
     if options.request_intervals is not None:
         read_intervals(Path(options.request_intervals))
@@ -123,7 +133,11 @@ def _notes(options: BenchOptions, target: TargetDescription, statistics: object)
     notes = []
     if statistics is None:
         notes.append("the server has no statistics: no breakdown of its time is available")
-    if options.protocol == "http" and not target.server.binary and options.input_tensor_format == "auto":
+    if (
+        options.protocol == "http"
+        and not target.server.binary
+        and options.input_tensor_format == "auto"
+    ):
         notes.append("the server does not announce binary tensors: tensors are sent as JSON")
     return notes
 

@@ -8,7 +8,7 @@ import msgspec
 
 
 class LoadRange(msgspec.Struct, frozen=True):
-    """Levels from `start` to `end` in steps of `step`; with `end` 0, until the threshold is exceeded."""
+    """Levels from `start` to `end` by `step`; with `end` 0, until the threshold is exceeded."""
 
     start: float
     end: float
@@ -45,7 +45,9 @@ def next_level(levels: LoadRange, done: Sequence[Outcome], binary: bool = False)
         return levels.start
     if not done[-1].kept:
         return None
-    following = levels.start + levels.step * len(done)  # multiplied, so that rounding errors do not add up
+    following = levels.start + levels.step * len(
+        done
+    )  # multiplied, so that rounding errors do not add up
     return following if not levels.end or following <= levels.end * (1 + 1e-9) else None
 
 

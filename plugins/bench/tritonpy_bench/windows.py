@@ -28,10 +28,16 @@ class WindowPlan(msgspec.Struct, frozen=True):
 
 
 def plan(options: BenchOptions) -> WindowPlan:
-    """Return the plan of every window: two snapshots per second, or ten with a fixed request count."""
+    """Return the plan of every window: two snapshots per second, or ten per request count."""
     seconds = options.measurement_interval / 1e3
     return WindowPlan(
-        max(round(seconds / (COUNTED_SNAPSHOT_INTERVAL_S if options.request_count else SNAPSHOT_INTERVAL_S)), 1),
+        max(
+            round(
+                seconds
+                / (COUNTED_SNAPSHOT_INTERVAL_S if options.request_count else SNAPSHOT_INTERVAL_S)
+            ),
+            1,
+        ),
         seconds,
     )
 
@@ -52,13 +58,17 @@ def is_window_complete(options: BenchOptions, snapshots: Sequence[Snapshot]) -> 
     if options.measurement_mode == "time_windows":
         return True
     finished_requests = sum(snapshot.succeeded + snapshot.failed for snapshot in snapshots)
-    return finished_requests >= options.measurement_request_count or len(snapshots) >= snapshots_needed * _MAX_INTERVALS
+    return (
+        finished_requests >= options.measurement_request_count
+        or len(snapshots) >= snapshots_needed * _MAX_INTERVALS
+    )
 
 
 def is_level_complete(options: BenchOptions, windows: Sequence[Snapshot]) -> bool:
     """Return whether a level needs no further window.
 
-    It is complete if it is stable, reached the maximum of trials, sent all requests, or has only errors.
+    It is complete if it is stable, reached the maximum of trials, sent all requests, or has only
+    errors.
     """
     last = windows[-1]
     return (
@@ -71,4 +81,6 @@ def is_level_complete(options: BenchOptions, windows: Sequence[Snapshot]) -> boo
 
 def is_stable(options: BenchOptions, windows: Sequence[Snapshot]) -> bool:
     """Return whether the last windows agree."""
-    return windows_agree([window(each, options.percentile) for each in windows], options.stability_percentage)
+    return windows_agree(
+        [window(each, options.percentile) for each in windows], options.stability_percentage
+    )

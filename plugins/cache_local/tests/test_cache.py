@@ -59,7 +59,10 @@ def test_an_oversized_response_is_rejected_and_logged_once(caplog):
 def test_a_cache_too_small_for_any_response_works_and_logs_it(caplog):
     with caplog.at_level(logging.WARNING):
         cache = LocalCache(LocalCacheOptions(size=200))
-    assert "the response cache of 200 bytes is too small: a response takes 620 bytes and its data" in caplog.text
+    assert (
+        "the response cache of 200 bytes is too small: a response takes 620 bytes and its data"
+        in caplog.text
+    )
     cache.insert(b"a", outputs())
     assert cache.lookup(b"a") is None
     LocalCache(LocalCacheOptions(size=1024))
@@ -123,7 +126,9 @@ def test_counters_are_consistent_with_many_threads():
     assert found["nv_cache_num_entries"] <= 16
 
 
-@pytest.mark.parametrize("array", [np.zeros((0, 3), np.float32), np.float32(3), np.zeros((2, 2), np.float16).T])
+@pytest.mark.parametrize(
+    "array", [np.zeros((0, 3), np.float32), np.float32(3), np.zeros((2, 2), np.float16).T]
+)
 def test_arrays_of_any_layout_are_stored(array):
     cache = LocalCache(LocalCacheOptions(size=4096))
     cache.insert(b"a", [Tensor("OUT", "FP32", array.shape, np.asarray(array))])

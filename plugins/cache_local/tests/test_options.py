@@ -11,7 +11,8 @@ def decoded(raw):
 
 
 @pytest.mark.parametrize(
-    ("size", "found"), [(1048576, 2**20), ("1048576", 2**20), ("64MiB", 2**26), ("200", 200), (SMALLEST, SMALLEST)]
+    ("size", "found"),
+    [(1048576, 2**20), ("1048576", 2**20), ("64MiB", 2**26), ("200", 200), (SMALLEST, SMALLEST)],
 )
 def test_a_size_is_a_number_of_bytes_or_has_a_unit(size, found):
     assert decoded({"size": size}).size == found
@@ -20,7 +21,8 @@ def test_a_size_is_a_number_of_bytes_or_has_a_unit(size, found):
 @pytest.mark.parametrize("raw", [{}, {"size": 0}, None])
 def test_a_size_is_required(raw):
     with pytest.raises(
-        InvalidServerConfig, match="Failed to initialize LocalCache: config didn't contain a valid 'size' field"
+        InvalidServerConfig,
+        match="Failed to initialize LocalCache: config didn't contain a valid 'size' field",
     ):
         decoded(raw)
 

@@ -20,7 +20,11 @@ def test_the_least_recently_used_entry_is_evicted_first():
         store.put(key, [], 30)
     assert store.get(b"a") is not None
     store.put(b"d", [], 30)
-    assert [key for key in (b"a", b"b", b"c", b"d") if store.get(key) is not None] == [b"a", b"c", b"d"]
+    assert [key for key in (b"a", b"b", b"c", b"d") if store.get(key) is not None] == [
+        b"a",
+        b"c",
+        b"d",
+    ]
 
 
 def test_putting_an_existing_entry_counts_as_use():
@@ -70,8 +74,15 @@ def test_the_accounted_cost_matches_the_memory_used(count, width):
     try:
         before, _ = tracemalloc.get_traced_memory()
         for turn in range(number):
-            outputs = [Tensor(f"OUT{place}", "FP32", (width,), np.zeros(width, np.float32)) for place in range(count)]
-            store.put(hashlib.sha256(str(turn).encode()).digest(), copy_outputs(outputs), entry_bytes(outputs))
+            outputs = [
+                Tensor(f"OUT{place}", "FP32", (width,), np.zeros(width, np.float32))
+                for place in range(count)
+            ]
+            store.put(
+                hashlib.sha256(str(turn).encode()).digest(),
+                copy_outputs(outputs),
+                entry_bytes(outputs),
+            )
         taken = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()

@@ -10,7 +10,13 @@ from typing import ClassVar
 from tritonpy import Cache, Options, Tensor, now_ns
 from tritonpy.metrics import FamilySnapshot, MetricKind, MetricSnapshot
 from tritonpy_cache_local.options import LocalCacheOptions
-from tritonpy_cache_local.store import ENTRY_BYTES, TENSOR_BYTES, LocalStore, copy_outputs, entry_bytes
+from tritonpy_cache_local.store import (
+    ENTRY_BYTES,
+    TENSOR_BYTES,
+    LocalStore,
+    copy_outputs,
+    entry_bytes,
+)
 
 log = logging.getLogger("tritonpy.cache")
 
@@ -34,7 +40,10 @@ class LocalCache(Cache):
         log.info("response cache of %d bytes in this process", options.size)
         if options.size < ENTRY_BYTES + TENSOR_BYTES:
             log.warning(
-                "the response cache of %d bytes is too small: a response takes %d bytes and its data",
+                (
+                    "the response cache of %d bytes is too small: a response takes %d bytes and "
+                    "its data"
+                ),
                 options.size,
                 ENTRY_BYTES + TENSOR_BYTES,
             )
@@ -63,7 +72,10 @@ class LocalCache(Cache):
         if not self._has_logged_size:
             self._has_logged_size = True
             log.warning(
-                "response not cached: it needs %d bytes and the response cache has %d; not logged again",
+                (
+                    "response not cached: it needs %d bytes and the response cache has %d; "
+                    "not logged again"
+                ),
                 cost,
                 self._store.size,
             )
@@ -77,14 +89,18 @@ class LocalCache(Cache):
                 _gauge("num_hits", "Number of cache hits in response cache", self._hits),
                 _gauge("num_misses", "Number of cache misses in response cache", misses),
                 _gauge("num_lookups", "Number of cache lookups in response cache", self._lookups),
-                _gauge("num_evictions", "Number of cache evictions in response cache", store.evictions),
+                _gauge(
+                    "num_evictions", "Number of cache evictions in response cache", store.evictions
+                ),
                 _gauge(
                     "lookup_duration",
                     "Total cache lookup duration (hit and miss), in microseconds",
                     self._lookup_ns // 1000,
                 ),
                 _gauge(
-                    "insertion_duration", "Total cache insertion duration, in microseconds", self._insertion_ns // 1000
+                    "insertion_duration",
+                    "Total cache insertion duration, in microseconds",
+                    self._insertion_ns // 1000,
                 ),
             ]
 
@@ -94,4 +110,6 @@ class LocalCache(Cache):
 
 
 def _gauge(name: str, description: str, value: float) -> FamilySnapshot:
-    return FamilySnapshot(f"nv_cache_{name}", description, MetricKind.GAUGE, [MetricSnapshot({}, value)])
+    return FamilySnapshot(
+        f"nv_cache_{name}", description, MetricKind.GAUGE, [MetricSnapshot({}, value)]
+    )

@@ -18,15 +18,21 @@ class LocalCacheOptions(Options, frozen=True):
     size: Annotated[
         ByteSize,
         Meta(
-            description="Bytes for cached responses including overhead, at least 192. A response takes about 620 and its data."
+            description=(
+                "Bytes for cached responses including overhead, at least 192. "
+                "A response takes about 620 and its data."
+            )
         ),
     ] = 0
 
     def __post_init__(self) -> None:
         if self.size == 0:
-            raise ValueError("Failed to initialize LocalCache: config didn't contain a valid 'size' field.")
+            raise ValueError(
+                "Failed to initialize LocalCache: config didn't contain a valid 'size' field."
+            )
         if self.size < SMALLEST:
             raise ValueError(
-                "Failed to initialize LocalCache: Could not initialize buffer in basic_managed_external_buffer constructor: "
+                "Failed to initialize LocalCache: Could not initialize buffer in "
+                "basic_managed_external_buffer constructor: "
                 f"'size' must be at least {SMALLEST} bytes; got {self.size}"
             )

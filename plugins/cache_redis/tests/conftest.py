@@ -28,7 +28,9 @@ class RunningRedis:
     def __init__(self, folder: Path, *settings: str) -> None:
         self.port = free_port()
         self._folder = folder
-        port = [] if any(each.startswith("tls-port") for each in settings) else [f"port {self.port}"]
+        port = (
+            [] if any(each.startswith("tls-port") for each in settings) else [f"port {self.port}"]
+        )
         lines = ["bind 127.0.0.1", 'save ""', "appendonly no", f"dir {folder}", *port]
         lines += [each.replace("PORT", str(self.port)) for each in settings]
         (folder / "redis.conf").write_text("\n".join(lines) + "\n")
@@ -38,7 +40,9 @@ class RunningRedis:
     def start(self) -> None:
         """Start it. Returns when it listens."""
         self._process = subprocess.Popen(
-            ["redis-server", str(self._folder / "redis.conf")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            ["redis-server", str(self._folder / "redis.conf")],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         deadline = time.monotonic() + START_S
         while True:
@@ -89,7 +93,9 @@ def redis(tmp_path):
 
 def options_of(server, **more):
     """Return the options for a server."""
-    return decode_options(RedisCacheOptions, {"host": "127.0.0.1", "port": server.port, **more}, "cache.redis")
+    return decode_options(
+        RedisCacheOptions, {"host": "127.0.0.1", "port": server.port, **more}, "cache.redis"
+    )
 
 
 @pytest.fixture

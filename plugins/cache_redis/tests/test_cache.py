@@ -123,7 +123,9 @@ def test_a_user_needs_only_get_and_set_on_its_keys(redis, connect):
     assert stored(connect(server, user="alice", password=SECRET)) == [1, 2]
 
 
-def test_user_and_password_come_from_the_environment_unless_they_are_configured(redis, connect, monkeypatch):
+def test_user_and_password_come_from_the_environment_unless_they_are_configured(
+    redis, connect, monkeypatch
+):
     server = redis(*NO_LOGIN, f"user alice on >{SECRET} ~* +@all", "user bob on >other ~* +@all")
     monkeypatch.setenv(USER, "alice")
     monkeypatch.setenv(PASSWORD, SECRET)
@@ -142,7 +144,10 @@ def test_user_and_password_come_from_the_environment_unless_they_are_configured(
 )
 def test_a_rejected_login_fails_the_start_and_shows_no_secret(redis, connect, caplog, login):
     server = redis(f"requirepass {SECRET}", f"user alice on >{SECRET} ~* +@all")
-    with caplog.at_level(logging.DEBUG), pytest.raises(StartupError, match="Failed to initialize RedisCache") as caught:
+    with (
+        caplog.at_level(logging.DEBUG),
+        pytest.raises(StartupError, match="Failed to initialize RedisCache") as caught,
+    ):
         connect(server, **login)
     for text in (str(caught.value), caplog.text):
         assert "wrong-secret" not in text

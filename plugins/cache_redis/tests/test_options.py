@@ -17,10 +17,26 @@ def test_triton_s_option_names_are_accepted():
         **ADDRESS, user="u", password="p", db="2", connect_timeout="5", socket_timeout="6", pool_size="7", wait_timeout="8",
         tls_enabled="true", cert="c", key="k", cacert="a", cacert_dir="d", sni="n",
     )  # fmt: skip
-    assert (found.host, found.port, found.user, found.password, found.db) == ("redis", 6379, "u", "p", 2)
-    assert (found.connect_timeout, found.socket_timeout, found.pool_size, found.wait_timeout) == (5, 6, 7, 8)
+    assert (found.host, found.port, found.user, found.password, found.db) == (
+        "redis",
+        6379,
+        "u",
+        "p",
+        2,
+    )
+    assert (found.connect_timeout, found.socket_timeout, found.pool_size, found.wait_timeout) == (
+        5,
+        6,
+        7,
+        8,
+    )
     assert found.tls_enabled
-    assert [str(each) for each in (found.cert, found.key, found.cacert, found.cacert_dir)] == ["c", "k", "a", "d"]
+    assert [str(each) for each in (found.cert, found.key, found.cacert, found.cacert_dir)] == [
+        "c",
+        "k",
+        "a",
+        "d",
+    ]
     assert found.sni == "n"
 
 
@@ -30,7 +46,9 @@ def test_the_pool_timeout_is_triton_s():
 
 @pytest.mark.parametrize("raw", [{}, {"host": "redis"}, {"port": 1}, {"host": "", "port": 1}])
 def test_an_address_is_required(raw):
-    with pytest.raises(InvalidServerConfig, match="Failed to initialize RedisCache, didn't specify address"):
+    with pytest.raises(
+        InvalidServerConfig, match="Failed to initialize RedisCache, didn't specify address"
+    ):
         decoded(**raw)
 
 

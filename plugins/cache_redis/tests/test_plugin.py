@@ -14,5 +14,7 @@ def test_the_entry_point_names_the_module():
 
 def test_discovery_does_not_load_the_client():
     script = "import sys, tritonpy_cache_redis; print('redis' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "False"

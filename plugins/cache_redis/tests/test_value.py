@@ -31,7 +31,9 @@ def test_every_datatype_and_shape_is_restored(name, shape):
     if name == "BYTES":
         tensor = Tensor.from_numpy("A", np.full(shape, b"text", np.object_))
     else:
-        tensor = Tensor.from_buffer("A", name, shape, data.randbytes(DATATYPES[name].itemsize * count))
+        tensor = Tensor.from_buffer(
+            "A", name, shape, data.randbytes(DATATYPES[name].itemsize * count)
+        )
     first, second = unpack(pack([tensor, OUT]))
     assert (first.name, first.datatype, first.shape) == ("A", name, shape)
     assert first.data.tobytes() == tensor.data.tobytes()

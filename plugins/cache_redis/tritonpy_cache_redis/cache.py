@@ -62,7 +62,11 @@ class RedisCache(Cache):
             return unpack(value)
         except BrokenValue as error:
             self._broken += 1
-            log.log(logging.WARNING if self._broken == 1 else logging.DEBUG, "ignoring a value in Redis: %s", error)
+            log.log(
+                logging.WARNING if self._broken == 1 else logging.DEBUG,
+                "ignoring a value in Redis: %s",
+                error,
+            )
             return None
 
     def insert(self, key: bytes, outputs: Sequence[Tensor]) -> None:

@@ -58,7 +58,10 @@ def make_client(options: RedisCacheOptions) -> Redis:
         kind = TlsConnection
         settings |= {"context": _context(options), "expected_name": options.sni or options.host}
     pool = BlockingConnectionPool(  # type: ignore[no-untyped-call]
-        max_connections=options.pool_size, timeout=_seconds(options.wait_timeout), connection_class=kind, **settings
+        max_connections=options.pool_size,
+        timeout=_seconds(options.wait_timeout),
+        connection_class=kind,
+        **settings,
     )
     return Redis(connection_pool=pool)
 
@@ -66,12 +69,15 @@ def make_client(options: RedisCacheOptions) -> Redis:
 def _context(options: RedisCacheOptions) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(
-            cafile=options.cacert and str(options.cacert), capath=options.cacert_dir and str(options.cacert_dir)
+            cafile=options.cacert and str(options.cacert),
+            capath=options.cacert_dir and str(options.cacert_dir),
         )
         if options.cert is not None:
             context.load_cert_chain(options.cert, options.key)
     except OSError as error:  # ssl.SSLError is one
-        raise StartupError(f"Failed to initialize RedisCache: invalid TLS files: {error}") from error
+        raise StartupError(
+            f"Failed to initialize RedisCache: invalid TLS files: {error}"
+        ) from error
     return context
 
 

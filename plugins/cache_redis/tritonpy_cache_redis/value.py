@@ -34,7 +34,9 @@ class BrokenValue(ValueError):
 
 def pack(outputs: Sequence[Tensor]) -> bytes:
     """Return the outputs as bytes."""
-    head = _encode([(tensor.name, tensor.datatype, tensor.shape, tensor.data.nbytes) for tensor in outputs])
+    head = _encode(
+        [(tensor.name, tensor.datatype, tensor.shape, tensor.data.nbytes) for tensor in outputs]
+    )
     parts = [head, _padding(len(head))]
     for tensor in outputs:
         parts += [tensor.data.reshape(-1).view(np.uint8).data, _padding(tensor.data.nbytes)]
@@ -66,7 +68,9 @@ def unpack(value: bytes) -> list[Tensor]:
     return outputs
 
 
-def _tensor(name: str, datatype: str, shape: tuple[int, ...], data: memoryview, size: int) -> Tensor:
+def _tensor(
+    name: str, datatype: str, shape: tuple[int, ...], data: memoryview, size: int
+) -> Tensor:
     kind = DATATYPES.get(datatype)
     if kind is None or len(data) != size or any(dim < 0 for dim in shape):
         raise BrokenValue(f"its output '{name}' is invalid")

@@ -40,7 +40,10 @@ class FakeCuda:
         assert self._live.pop(address)[0] == device_id
 
     def _allocate(self, kind, size):
-        if sum(array.nbytes for each, array in self._live.values() if each == kind) + size > self.limit:
+        if (
+            sum(array.nbytes for each, array in self._live.values() if each == kind) + size
+            > self.limit
+        ):
             raise CudaError("cudaMalloc: cudaErrorMemoryAllocation")
         array = np.zeros(size, np.uint8)
         self.allocations[kind] += 1

@@ -45,7 +45,9 @@ class FakeNvml:
 
     def nvmlDeviceGetMemoryInfo(self, gpu, version):
         assert version == self.nvmlMemory_v2
-        return SimpleNamespace(used=int(_property(gpu, "used") * GIB), total=int(_property(gpu, "total") * GIB))
+        return SimpleNamespace(
+            used=int(_property(gpu, "used") * GIB), total=int(_property(gpu, "total") * GIB)
+        )
 
     def nvmlDeviceGetUtilizationRates(self, gpu):
         return SimpleNamespace(gpu=_property(gpu, "utilization"), memory=0)
@@ -63,7 +65,10 @@ class FakeNvml:
         return _property(gpu, "capability")
 
     def nvmlDeviceGetComputeRunningProcesses(self, gpu):
-        return [SimpleNamespace(pid=pid, usedGpuMemory=size) for pid, size in _property(gpu, "processes")]
+        return [
+            SimpleNamespace(pid=pid, usedGpuMemory=size)
+            for pid, size in _property(gpu, "processes")
+        ]
 
 
 def _property(gpu, name):
@@ -73,4 +78,11 @@ def _property(gpu, name):
 
 
 def gpu(uuid="GPU-1", **changes):
-    return {"uuid": uuid, "used": 0.5, "total": 80, "capability": (9, 0), "processes": [], **changes}
+    return {
+        "uuid": uuid,
+        "used": 0.5,
+        "total": 80,
+        "capability": (9, 0),
+        "processes": [],
+        **changes,
+    }

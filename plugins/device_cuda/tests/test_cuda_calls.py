@@ -146,7 +146,10 @@ def test_gpu_memory_is_allocated_and_freed_on_its_device(bindings):
 
 @pytest.mark.parametrize(
     ("gpus", "module", "text"),
-    [([], Bindings(), "there is no GPU"), ([0], None, re.escape(install_command("tritonpy-device-cuda[cuda]")))],
+    [
+        ([], Bindings(), "there is no GPU"),
+        ([0], None, re.escape(install_command("tritonpy-device-cuda[cuda]"))),
+    ],
 )
 def test_missing_gpus_or_bindings_raise_a_cuda_error(monkeypatch, gpus, module, text):
     monkeypatch.setattr(cuda_calls, "visible_gpus", lambda: gpus)

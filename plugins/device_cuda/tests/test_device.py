@@ -50,7 +50,9 @@ def test_supported_gpus_have_pools(machine):
     machine(gpu("GPU-a", capability=(7, 0)), gpu("GPU-b", used=41))
     made = CudaDevice(DeviceSettings(cuda_memory_pool_byte_size={"1": 1024}))
     assert made.ids == [1]
-    totals = [family for family in made.metrics() if family.name == "nv_cuda_memory_pool_total_bytes"]
+    totals = [
+        family for family in made.metrics() if family.name == "nv_cuda_memory_pool_total_bytes"
+    ]
     assert [(each.labels, each.value) for each in totals[0].metrics] == [({"device": "1"}, 1024)]
     assert made.memory(1) == (41 * GIB, 80 * GIB)
 
@@ -90,7 +92,9 @@ def test_a_gpu_has_no_monitor_without_a_driver(machine):
     assert CudaDevice(DeviceSettings()).monitor() is None
 
 
-@pytest.mark.parametrize(("name", "value"), [("CUDA_VISIBLE_DEVICES", ""), ("TRITON_SERVER_CPU_ONLY", "1")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("CUDA_VISIBLE_DEVICES", ""), ("TRITON_SERVER_CPU_ONLY", "1")]
+)
 def test_a_gpu_that_is_not_visible_has_no_monitor(machine, monkeypatch, name, value):
     library = machine(gpu())
     monkeypatch.setenv(name, value)
@@ -108,13 +112,17 @@ def test_a_failing_library_is_named(machine):
 def test_a_missing_package_is_named(machine, monkeypatch):
     machine(gpu())
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    with pytest.raises(DeviceUnavailable, match=r"install nvidia-ml-py with: .*tritonpy-device-cuda\[gpu\]"):
+    with pytest.raises(
+        DeviceUnavailable, match=r"install nvidia-ml-py with: .*tritonpy-device-cuda\[gpu\]"
+    ):
         CudaDevice(DeviceSettings()).monitor()
 
 
 def test_a_wrong_handle_is_refused(machine, monkeypatch):
     machine()
-    with pytest.raises(InvalidArgument, match=r"^failed to register shared memory region: invalid args$"):
+    with pytest.raises(
+        InvalidArgument, match=r"^failed to register shared memory region: invalid args$"
+    ):
         CudaDevice(DeviceSettings()).open_region(CudaRegion("r", 0, 8), b"")
 
 

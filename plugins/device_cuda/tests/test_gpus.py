@@ -48,7 +48,8 @@ def nvml(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("minimum", "found"), [(0, [0, 1]), (6.0, [0, 1]), (7.5, [0, 1]), (7.6, [0]), (9.0, [0]), (10.0, []), (12.1, [])]
+    ("minimum", "found"),
+    [(0, [0, 1]), (6.0, [0, 1]), (7.5, [0, 1]), (7.6, [0]), (9.0, [0]), (10.0, []), (12.1, [])],
 )
 @pytest.mark.usefixtures("two_gpus")
 def test_gpus_below_the_minimum_compute_capability_are_left_out(
@@ -60,7 +61,9 @@ def test_gpus_below_the_minimum_compute_capability_are_left_out(
 
 @pytest.mark.parametrize("library", [None, FakeNvml(), FakeNvml({}), FakeNvml({"uuid": "GPU-1"})])
 @pytest.mark.usefixtures("two_gpus")
-def test_a_gpu_of_unknown_capability_is_used(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
+def test_a_gpu_of_unknown_capability_is_used(
+    monkeypatch: pytest.MonkeyPatch, library: object
+) -> None:
     nvml(monkeypatch, library)
     assert gpus.supported_gpus(9.0) == [0, 1]
 
@@ -71,7 +74,9 @@ def test_without_gpus_nvml_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> Non
     assert gpus.supported_gpus(9.0) == []
 
 
-def test_gpu_memory_returns_used_and_total_bytes(monkeypatch: pytest.MonkeyPatch, two_gpus: None) -> None:
+def test_gpu_memory_returns_used_and_total_bytes(
+    monkeypatch: pytest.MonkeyPatch, two_gpus: None
+) -> None:
     library = FakeNvml(gpu(used=1, total=4))
     nvml(monkeypatch, library)
     assert gpus.gpu_memory(0) == (GIB, 4 * GIB)
@@ -79,16 +84,22 @@ def test_gpu_memory_returns_used_and_total_bytes(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.usefixtures("two_gpus")
-def test_gpu_memory_of_returns_the_bytes_of_a_process_on_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_memory_of_returns_the_bytes_of_a_process_on_each_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     library = FakeNvml(gpu(processes=[(7, 100), (8, 1)]), gpu("GPU-2", processes=[(7, 30)]))
     nvml(monkeypatch, library)
     assert [gpus.gpu_memory_of(pid) for pid in (7, 8, 9)] == [{0: 100, 1: 30}, {0: 1}, {}]
     assert library.open == 0
 
 
-@pytest.mark.parametrize("library", [None, FakeNvml(driver=False), FakeNvml({}), FakeNvml({"uuid": "GPU-1"})])
+@pytest.mark.parametrize(
+    "library", [None, FakeNvml(driver=False), FakeNvml({}), FakeNvml({"uuid": "GPU-1"})]
+)
 @pytest.mark.usefixtures("two_gpus")
-def test_gpu_memory_of_a_process_is_empty_if_unknown(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
+def test_gpu_memory_of_a_process_is_empty_if_unknown(
+    monkeypatch: pytest.MonkeyPatch, library: object
+) -> None:
     nvml(monkeypatch, library)
     assert gpus.gpu_memory_of(7) == {}
 

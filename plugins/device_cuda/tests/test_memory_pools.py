@@ -12,7 +12,11 @@ MIB = 1 << 20
 
 
 def metric_values(pools):
-    return {(family.name, *each.labels.values()): each.value for family in pools.metrics() for each in family.metrics}
+    return {
+        (family.name, *each.labels.values()): each.value
+        for family in pools.metrics()
+        for each in family.metrics
+    }
 
 
 def test_without_gpus_the_pool_has_its_size_and_is_not_allocated_as_in_triton():
@@ -39,10 +43,16 @@ def test_cuda_starts_with_the_first_block():
 
 
 def test_lent_memory_is_reported():
-    settings = DeviceSettings(pinned_memory_pool_byte_size=1024, cuda_memory_pool_byte_size={"1": MIB})
+    settings = DeviceSettings(
+        pinned_memory_pool_byte_size=1024, cuda_memory_pool_byte_size={"1": MIB}
+    )
     pools = MemoryPools(settings, [0, 1], lambda: cuda)
     cuda, model = FakeCuda(), pools.of_model(POLICY)
-    kept = [model.pinned_input("IN", "UINT8", (1000,)), model.on_device(1, 10), model.on_device(0, 20)]
+    kept = [
+        model.pinned_input("IN", "UINT8", (1000,)),
+        model.on_device(1, 10),
+        model.on_device(0, 20),
+    ]
     assert model.pinned_input("IN", "UINT8", (1000,)).base is None  # ordinary memory
     assert metric_values(pools) == {
         ("nv_pinned_memory_pool_total_bytes",): 1024, ("nv_pinned_memory_pool_used_bytes",): 1000, ("nv_pinned_memory_pool_fallback_count",): 1,

@@ -18,7 +18,9 @@ def cuda():
 
 
 def memory(cuda, pinned=1 << 20, on_gpu=1 << 16, **pinning):
-    settings = DeviceSettings(pinned_memory_pool_byte_size=pinned, cuda_memory_pool_byte_size={"0": on_gpu})
+    settings = DeviceSettings(
+        pinned_memory_pool_byte_size=pinned, cuda_memory_pool_byte_size={"0": on_gpu}
+    )
     policy = ModelOptimizationPolicy()
     for name, enable in pinning.items():
         getattr(policy, name).enable = enable
@@ -31,7 +33,12 @@ def held(model):
 
 def test_without_gpus_no_memory_is_available():
     model = MemoryPools(DeviceSettings()).of_model(ModelOptimizationPolicy())
-    assert (model.pinned_input, model.pinned_output, list(model.held()), model.has_pools) == (None, None, [], False)
+    assert (model.pinned_input, model.pinned_output, list(model.held()), model.has_pools) == (
+        None,
+        None,
+        [],
+        False,
+    )
     with pytest.raises(Unavailable, match="on GPU 0: no such GPU"):
         model.on_device(0, 8)
 
@@ -85,7 +92,9 @@ def test_gpu_memory_comes_from_the_pool_or_is_allocated_separately(cuda):
     del blocks
     assert (cuda.on_gpu(0), held(model)["GPU", 0]) == ([512], 0)
     cuda.limit = 600
-    with pytest.raises(Unavailable, match=r"^Failed to allocate CUDA memory on GPU 0 with byte size 4000: "):
+    with pytest.raises(
+        Unavailable, match=r"^Failed to allocate CUDA memory on GPU 0 with byte size 4000: "
+    ):
         model.on_device(0, 4000)
 
 

@@ -18,7 +18,9 @@ MIB = 1 << 20
 HAS_CUDA = importlib.util.find_spec("cuda") is not None
 HAS_NVML = importlib.util.find_spec("pynvml") is not None
 
-pytestmark = pytest.mark.skipif(not (visible_gpus() and HAS_CUDA), reason="needs an NVIDIA GPU and cuda-python")
+pytestmark = pytest.mark.skipif(
+    not (visible_gpus() and HAS_CUDA), reason="needs an NVIDIA GPU and cuda-python"
+)
 
 
 @pytest.fixture

@@ -68,25 +68,42 @@ def test_a_failed_allocation_is_logged_once_and_not_retried(caplog):
     pool = host_pool(cuda)
     assert [pool.take(1, ME) for _ in range(3)] == [None] * 3
     assert not pool.usable
-    assert caplog.text.count("Unable to allocate pinned system memory, its pool will not be available: cudaMalloc") == 1
+    assert (
+        caplog.text.count(
+            "Unable to allocate pinned system memory, its pool will not be available: cudaMalloc"
+        )
+        == 1
+    )
 
 
 def test_a_separate_block_is_charged_to_its_owner(cuda):
     pool = Pool(
-        "CUDA memory on GPU 1", 256, CudaBlock, lambda size: cuda.allocate(size, 1), lambda at: cuda.free(at, 1), 1
+        "CUDA memory on GPU 1",
+        256,
+        CudaBlock,
+        lambda size: cuda.allocate(size, 1),
+        lambda at: cuda.free(at, 1),
+        1,
     )
     within, separate = pool.take(200, ME), pool.allocate_separately(5000, ME)
     assert (cuda.on_gpu(1), pool.used(), pool.held(ME)) == ([256, 5000], 200, 5200)
     assert (separate.device, separate.byte_size) == (1, 5000)
     interface = separate.__cuda_array_interface__
-    assert (interface["shape"], interface["typestr"], interface["data"]) == ((5000,), "|u1", (separate.address, False))
+    assert (interface["shape"], interface["typestr"], interface["data"]) == (
+        (5000,),
+        "|u1",
+        (separate.address, False),
+    )
     del within, separate
     assert (cuda.on_gpu(1), pool.held(ME)) == ([256], 0)
 
 
 def test_a_failed_separate_allocation_is_refused(cuda):
     cuda.limit = 10
-    with pytest.raises(Unavailable, match=r"^Failed to allocate pinned system memory with byte size 11: cudaMalloc: "):
+    with pytest.raises(
+        Unavailable,
+        match=r"^Failed to allocate pinned system memory with byte size 11: cudaMalloc: ",
+    ):
         host_pool(cuda).allocate_separately(11, ME)
 
 

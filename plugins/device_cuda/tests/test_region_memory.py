@@ -64,7 +64,8 @@ def test_cuda_errors_are_raised(cuda, caplog):
         with pytest.raises(Internal) as failure:
             call(*arguments)
         assert (
-            failure.value.message == "failed to copy CUDA shared memory region 'r': cudaMemcpy: cudaErrorIllegalAddress"
+            failure.value.message
+            == "failed to copy CUDA shared memory region 'r': cudaMemcpy: cudaErrorIllegalAddress"
         )
 
 

@@ -124,8 +124,12 @@ def serving(
         "devices": devices,
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [*sys.path, str(ROOT)])  # worker processes import this module, too
-        with running_server(config, [Plugin(), tritonpy_device_cuda, tritonpy_workers], installed=False) as server:
+        patch.setattr(
+            sys, "path", [*sys.path, str(ROOT)]
+        )  # worker processes import this module, too
+        with running_server(
+            config, [Plugin(), tritonpy_device_cuda, tritonpy_workers], installed=False
+        ) as server:
             yield server
 
 
@@ -152,7 +156,9 @@ def refused(server: RunningServer) -> str:
 
 def device_of_response(server: RunningServer, recorder: RecordingSink) -> tuple[int, int]:
     """Return whether a GPU responded, and the number of the device."""
-    request = InferRequest("m", {"IN": Tensor.from_numpy("IN", np.array([1], np.int32))}, recorder.sink)
+    request = InferRequest(
+        "m", {"IN": Tensor.from_numpy("IN", np.array([1], np.int32))}, recorder.sink
+    )
     server.engine.infer(request)
     ((answer,),) = recorder.wait(request)
     assert answer.error is None, answer.error
@@ -186,7 +192,9 @@ def test_a_group_has_instances_with_tritons_names_on_each_gpu(
     assert DeviceReportingBackend.instances_of() == []
 
 
-def test_a_backend_that_needs_no_gpu_uses_none_unless_configured(model_repository: ModelRepository) -> None:
+def test_a_backend_that_needs_no_gpu_uses_none_unless_configured(
+    model_repository: ModelRepository,
+) -> None:
     write(model_repository, BASE + "instance_group [{ count: 1 }, { gpus: 1 }]")
     with serving(model_repository, FlexibleBackend) as server:
         server.engine.load_model("m")
@@ -194,8 +202,13 @@ def test_a_backend_that_needs_no_gpu_uses_none_unless_configured(model_repositor
 
 
 @pytest.mark.parametrize("where", ["", ISOLATED], ids=["threads", "processes"])
-def test_every_instance_knows_its_device_and_gets_requests(model_repository: ModelRepository, where: str) -> None:
-    write(model_repository, BASE + "instance_group [{ kind: KIND_GPU gpus: [1, 0] }, { kind: KIND_CPU }]" + where)
+def test_every_instance_knows_its_device_and_gets_requests(
+    model_repository: ModelRepository, where: str
+) -> None:
+    write(
+        model_repository,
+        BASE + "instance_group [{ kind: KIND_GPU gpus: [1, 0] }, { kind: KIND_CPU }]" + where,
+    )
     recorder = RecordingSink()
     with serving(model_repository) as server:
         server.engine.load_model("m")
@@ -206,7 +219,10 @@ def test_every_instance_knows_its_device_and_gets_requests(model_repository: Mod
             return seen.keys() == {(1, 0), (1, 1), (0, 0)}
 
         eventually(all_answered)
-        shares = {share.gpu: share.statistics.execution_count for share in server.engine.gauges()["m", "1"].shares}
+        shares = {
+            share.gpu: share.statistics.execution_count
+            for share in server.engine.gauges()["m", "1"].shares
+        }
     assert shares == {0: seen[1, 0], 1: seen[1, 1], None: seen[0, 0]}
 
 
@@ -222,7 +238,9 @@ def test_a_missing_gpu_is_named(model_repository: ModelRepository, gpus: str, wr
     assert DeviceReportingBackend.instances_of() == []
 
 
-def test_gpus_that_are_too_old_are_not_used(model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_that_are_too_old_are_not_used(
+    model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with_gpus(monkeypatch, gpu("GPU-a", capability=(8, 6)), gpu("GPU-b"))
     write(model_repository, BASE + "instance_group { kind: KIND_GPU }")
     with serving(model_repository, min_supported_compute_capability=8.9) as server:
@@ -240,7 +258,8 @@ def test_a_load_beyond_the_gpu_limit_is_refused_and_undone(
     with serving(model_repository, model_load_gpu_limit={1: 0.8}) as server:
         text = refused(server)
         assert (
-            "can not create model 'm_0_0': memory limit set for GPU 1 has exceeded, model loading is rejected." in text
+            "can not create model 'm_0_0': memory limit set for GPU 1 has exceeded, model loading is rejected."
+            in text
         )
         assert DeviceReportingBackend.instances_of() == []
         assert sum(value for (_, device), value in used(server).items() if device) == 0
@@ -282,9 +301,14 @@ def test_pool_memory_is_attributed_to_its_model_and_returned_with_it(
     model_repository: ModelRepository, cuda: FakeCuda
 ) -> None:
     write(
-        model_repository, BASE + "instance_group [{ kind: KIND_GPU gpus: [0, 1] count: 2 }, { kind: KIND_GPU gpus: 1 }]"
+        model_repository,
+        BASE
+        + "instance_group [{ kind: KIND_GPU gpus: [0, 1] count: 2 }, { kind: KIND_GPU gpus: 1 }]",
     )
-    sizes = {"pinned_memory_pool_byte_size": "1MiB", "cuda_memory_pool_byte_size": {0: 2 * ON_GPU + 1000}}
+    sizes = {
+        "pinned_memory_pool_byte_size": "1MiB",
+        "cuda_memory_pool_byte_size": {0: 2 * ON_GPU + 1000},
+    }
     with serving(model_repository, **sizes) as server:
         server.engine.load_model("m")
         (statistics,) = server.engine.statistics("m")
@@ -299,7 +323,11 @@ def test_pool_memory_is_attributed_to_its_model_and_returned_with_it(
             ("nv_cuda_memory_pool_used_bytes", "1"): 3 * ON_GPU,
         }
         assert used(server) == metrics
-        assert (cuda.pinned, cuda.on_gpu(0), cuda.on_gpu(1)) == ([1 << 20], [2 * ON_GPU + 1000], [64 << 20])
+        assert (cuda.pinned, cuda.on_gpu(0), cuda.on_gpu(1)) == (
+            [1 << 20],
+            [2 * ON_GPU + 1000],
+            [64 << 20],
+        )
         server.engine.unload_model("m")
         eventually(lambda: used(server) == dict.fromkeys(metrics, 0))
     assert (cuda.pinned, cuda.on_gpu(0), cuda.on_gpu(1)) == ([], [], [])

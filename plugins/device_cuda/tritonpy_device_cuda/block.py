@@ -15,7 +15,12 @@ class MemoryBlock:
         self._region = region  # lives as long as its blocks
 
     def _interface(self) -> dict[str, Any]:
-        return {"shape": (self.byte_size,), "typestr": "|u1", "data": (self.address, False), "version": 3}
+        return {
+            "shape": (self.byte_size,),
+            "typestr": "|u1",
+            "data": (self.address, False),
+            "version": 3,
+        }
 
 
 class HostBlock(MemoryBlock):

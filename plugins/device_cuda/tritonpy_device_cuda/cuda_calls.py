@@ -1,4 +1,4 @@
-"""The few CUDA calls that the server itself needs, through cuda-python, which the extra `cuda` installs."""
+"""The few CUDA calls that the server itself needs, through cuda-python (extra `cuda`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def open_cuda_calls() -> CudaCalls:
         return CudaCalls()
     except ImportError as error:
         raise CudaError(
-            f"cuda-python is not installed ({install_command('tritonpy-device-cuda[cuda]')}): {error}"
+            f"cuda-python is not installed ({install_command('tritonpy-device-cuda[cuda]')}): "
+            f"{error}"
         ) from None
 
 
@@ -46,14 +47,18 @@ class CudaCalls:
         self._driver: Any = importlib.import_module("cuda.bindings.driver")
 
     def open(self, handle: bytes, device_id: int) -> tuple[int, int]:
-        """Return address and size in bytes of another process's memory; `close` it by its address."""
+        """Return address and size (bytes) of another process's memory; `close` it by address."""
         if len(handle) != HANDLE_BYTES:
             raise CudaError(f"a handle has {HANDLE_BYTES} bytes, this one {len(handle)}")
         runtime = self._runtime
         ipc_handle = runtime.cudaIpcMemHandle_t()
         ctypes.memmove(ipc_handle.getPtr(), handle, HANDLE_BYTES)
         with self._on(device_id):
-            address = int(self._call(runtime.cudaIpcOpenMemHandle, ipc_handle, runtime.cudaIpcMemLazyEnablePeerAccess))
+            address = int(
+                self._call(
+                    runtime.cudaIpcOpenMemHandle, ipc_handle, runtime.cudaIpcMemLazyEnablePeerAccess
+                )
+            )
             try:
                 _, size = self._call(self._driver.cuMemGetAddressRange, address)
             except CudaError:
@@ -68,7 +73,9 @@ class CudaCalls:
 
     def pin(self, size: int) -> int:
         """Allocate `size` bytes of pinned host memory, which every GPU copies at full speed."""
-        return int(self._call(self._runtime.cudaHostAlloc, size, self._runtime.cudaHostAllocPortable))
+        return int(
+            self._call(self._runtime.cudaHostAlloc, size, self._runtime.cudaHostAllocPortable)
+        )
 
     def unpin(self, address: int) -> None:
         """Free memory that `pin` returned."""
@@ -95,7 +102,9 @@ class CudaCalls:
     def _copy(self, target: int, source: int, size: int, device_id: int) -> None:
         runtime = self._runtime
         with self._on(device_id):
-            self._call(runtime.cudaMemcpy, target, source, size, runtime.cudaMemcpyKind.cudaMemcpyDefault)
+            self._call(
+                runtime.cudaMemcpy, target, source, size, runtime.cudaMemcpyKind.cudaMemcpyDefault
+            )
             # a copy from pageable memory may return before it is complete
             self._call(runtime.cudaStreamSynchronize, 0)
 

@@ -75,7 +75,8 @@ class CudaDevice(Device):
         self._pools.close()
 
 
-# How NVML reads each field of a `DeviceReading`; it gets the nvidia-ml-py module and a GPU's handle.
+# How NVML reads each field of a `DeviceReading`; it gets the nvidia-ml-py module and a GPU's
+# handle.
 _FIELDS: Mapping[str, Callable[[Any, Any], float]] = {
     "utilization": lambda nvml, gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu / 100,
     "memory_total": lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu, nvml.nvmlMemory_v2).total,

@@ -22,13 +22,17 @@ def visible_gpus() -> list[int]:
     count = sum(1 for _ in Path("/proc/driver/nvidia/gpus").glob("*"))
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
-        named = [device for device in chosen.split(",") if device.strip() and not device.strip().startswith("-")]
+        named = [
+            device
+            for device in chosen.split(",")
+            if device.strip() and not device.strip().startswith("-")
+        ]
         count = min(count, len(named))
     return list(range(count))
 
 
 def supported_gpus(minimum: float) -> list[int]:
-    """Return the visible GPUs with at least this CUDA compute capability, or with an unknown one."""
+    """Return the visible GPUs with at least this compute capability, or an unknown one."""
     gpus = visible_gpus()
     if not gpus or not minimum:
         return gpus
@@ -49,7 +53,8 @@ def gpu_memory(gpu: int) -> tuple[int, int]:
         nvml = open_nvml(os.environ)
     except ImportError as error:
         raise DeviceUnavailable(
-            f"nvidia-ml-py is not installed ({install_command('tritonpy-device-cuda[gpu]')}): {error}"
+            f"nvidia-ml-py is not installed ({install_command('tritonpy-device-cuda[gpu]')}): "
+            f"{error}"
         ) from error
     except NvmlError as error:
         raise DeviceUnavailable(str(error)) from error

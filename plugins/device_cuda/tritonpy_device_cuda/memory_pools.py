@@ -63,8 +63,12 @@ class MemoryPools:
     def _pinned_families(self) -> Iterator[FamilySnapshot]:
         total, pool = self._settings.pinned_memory_pool_byte_size, self._pinned
         used = 0 if pool is None else pool.used()
-        yield _gauge(f"{_PINNED}_total_bytes", "Pinned memory pool total memory size, in bytes", {"": total})
-        yield _gauge(f"{_PINNED}_used_bytes", "Pinned memory pool used memory size, in bytes", {"": used})
+        yield _gauge(
+            f"{_PINNED}_total_bytes", "Pinned memory pool total memory size, in bytes", {"": total}
+        )
+        yield _gauge(
+            f"{_PINNED}_used_bytes", "Pinned memory pool used memory size, in bytes", {"": used}
+        )
         if pool is not None:
             text = "Buffers that were not pinned because the pool was full"
             metric = MetricSnapshot({}, pool.misses)
@@ -74,8 +78,12 @@ class MemoryPools:
         if self._devices:
             total = {str(gpu): pool.total for gpu, pool in self._devices.items()}
             used = {str(gpu): pool.used() for gpu, pool in self._devices.items()}
-            yield _gauge(f"{_DEVICE}_total_bytes", "GPU memory in the server's pool (total), in bytes", total)
-            yield _gauge(f"{_DEVICE}_used_bytes", "GPU memory in the server's pool (used), in bytes", used)
+            yield _gauge(
+                f"{_DEVICE}_total_bytes", "GPU memory in the server's pool (total), in bytes", total
+            )
+            yield _gauge(
+                f"{_DEVICE}_used_bytes", "GPU memory in the server's pool (used), in bytes", used
+            )
 
 
 def _device_pool(gpu: int, byte_size: int, calls: Callable[[], CudaCalls]) -> Pool[CudaBlock]:
@@ -94,5 +102,8 @@ def _allocate(calls: Callable[[], CudaCalls], gpu: int, byte_size: int) -> int:
 
 
 def _gauge(name: str, text: str, values: dict[str, int]) -> FamilySnapshot:
-    metrics = [MetricSnapshot({"device": device} if device else {}, value) for device, value in values.items()]
+    metrics = [
+        MetricSnapshot({"device": device} if device else {}, value)
+        for device, value in values.items()
+    ]
     return FamilySnapshot(name, text, MetricKind.GAUGE, metrics)

@@ -27,7 +27,10 @@ class CudaModelMemory(ModelMemory):
     """
 
     def __init__(
-        self, pinned: Pool[HostBlock] | None, devices: Mapping[int, Pool[CudaBlock]], policy: ModelOptimizationPolicy
+        self,
+        pinned: Pool[HostBlock] | None,
+        devices: Mapping[int, Pool[CudaBlock]],
+        policy: ModelOptimizationPolicy,
     ) -> None:
         self._pinned = pinned
         self._devices = devices
@@ -48,7 +51,10 @@ class CudaModelMemory(ModelMemory):
         """Return memory of a GPU from its pool, or allocated separately if the pool is full."""
         pool = self._devices.get(gpu)
         if pool is None:
-            raise Unavailable(f"Failed to allocate CUDA memory with byte size {byte_size} on GPU {gpu}: no such GPU")
+            raise Unavailable(
+                f"Failed to allocate CUDA memory with byte size {byte_size} on GPU {gpu}: "
+                "no such GPU"
+            )
         return pool.take(byte_size, self) or pool.allocate_separately(byte_size, self)
 
     def held(self) -> Iterator[tuple[str, int, int]]:
@@ -68,8 +74,14 @@ class CudaModelMemory(ModelMemory):
 
     def _array(self, _name: str, datatype: str, shape: tuple[int, ...]) -> Array:
         dtype = DTYPES[datatype]
-        block = None if self._pinned is None else self._pinned.take(prod(shape) * dtype.itemsize, self)
-        return np.empty(shape, dtype) if block is None else np.asarray(block).view(dtype).reshape(shape)
+        block = (
+            None if self._pinned is None else self._pinned.take(prod(shape) * dtype.itemsize, self)
+        )
+        return (
+            np.empty(shape, dtype)
+            if block is None
+            else np.asarray(block).view(dtype).reshape(shape)
+        )
 
 
 def _is_enabled(policy: ModelOptimizationPolicy, field: str) -> bool:

@@ -34,7 +34,9 @@ class Nvml:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_raised: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(
+        self, *_raised: type[BaseException] | BaseException | TracebackType | None
+    ) -> None:
         self.close()
 
     def memory(self, gpu: int) -> tuple[int, int]:
@@ -115,7 +117,9 @@ def _uuid(uuids: list[str], device: str) -> str | None:
 
 
 def _all(library: Any) -> dict[str, Any]:
-    handles = [library.nvmlDeviceGetHandleByIndex(index) for index in range(library.nvmlDeviceGetCount())]
+    handles = [
+        library.nvmlDeviceGetHandleByIndex(index) for index in range(library.nvmlDeviceGetCount())
+    ]
     return {_text(library.nvmlDeviceGetUUID(handle)): handle for handle in handles}
 
 

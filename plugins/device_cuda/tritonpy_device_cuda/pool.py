@@ -35,7 +35,9 @@ class Arena:
         size = aligned_size(byte_size)
         for index, (offset, size_free) in enumerate(self._free):
             if size_free >= size:
-                self._free[index : index + 1] = [(offset + size, size_free - size)] if size_free > size else []
+                self._free[index : index + 1] = (
+                    [(offset + size, size_free - size)] if size_free > size else []
+                )
                 return offset
         return None
 
@@ -126,7 +128,9 @@ class Pool(Generic[_Kind]):
         try:
             region = _Region(self._allocate(byte_size), self._free)
         except CudaError as error:
-            raise Unavailable(f"Failed to allocate {self._name} with byte size {byte_size}: {error}") from error
+            raise Unavailable(
+                f"Failed to allocate {self._name} with byte size {byte_size}: {error}"
+            ) from error
         with self._lock:
             self._held[owner] += byte_size
         return self._block(region, None, byte_size, owner)
@@ -159,7 +163,9 @@ class Pool(Generic[_Kind]):
                 self._region = _Region(self._allocate(self.total), self._free)
             except CudaError as error:
                 self._usable = False
-                log.warning("Unable to allocate %s, its pool will not be available: %s", self._name, error)
+                log.warning(
+                    "Unable to allocate %s, its pool will not be available: %s", self._name, error
+                )
             else:
                 log.info("the pool of %s has %d bytes", self._name, self.total)
         return self._region

@@ -44,7 +44,9 @@ class CudaMemory:
         self._address, size = calls.open(handle, region.device_id)
         weakref.finalize(self, _close, calls, self._address, region.device_id).atexit = False
         if region.byte_size > size:
-            raise InvalidArgument(f"failed to register shared memory region '{region.name}': invalid args")
+            raise InvalidArgument(
+                f"failed to register shared memory region '{region.name}': invalid args"
+            )
 
     def read(self, offset: int, size: int) -> memoryview:
         """Return a copy on the host. Raises Internal if CUDA fails."""
@@ -58,7 +60,9 @@ class CudaMemory:
     def write(self, offset: int, array: npt.NDArray[Any]) -> None:
         """Copy `array` to the GPU. Raises Internal if CUDA fails."""
         try:
-            self._calls.to_device(self._address + offset, np.ascontiguousarray(array), self._region.device_id)
+            self._calls.to_device(
+                self._address + offset, np.ascontiguousarray(array), self._region.device_id
+            )
         except CudaError as error:
             raise self._failure(error) from error
 

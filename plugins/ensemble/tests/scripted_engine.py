@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tritonpy import Cancelled, InferRequest, InferResponse, NotFound, ParameterValue, Tensor, TritonError
+from tritonpy import (
+    Cancelled,
+    InferRequest,
+    InferResponse,
+    NotFound,
+    ParameterValue,
+    Tensor,
+    TritonError,
+)
 from tritonpy.scheduling import SchedulerContext
 from tritonpy_ensemble.scheduler import EnsembleScheduler
 from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -14,14 +22,21 @@ from tritonpy_testing import RecordingSink, ToyEngine
 from tritonpy_testing.parse import model_config
 
 
-def member(name: str, inputs: str = "IN", outputs: str = "OUT", *, batch: int = 0, decoupled: bool = False) -> str:
+def member(
+    name: str, inputs: str = "IN", outputs: str = "OUT", *, batch: int = 0, decoupled: bool = False
+) -> str:
     """Return a model configuration with INT32 tensors. Names are separated by spaces."""
     input_text = "".join(
-        f'input {{ name: "{each}" data_type: TYPE_INT32 dims: -1 optional: true }} ' for each in inputs.split()
+        f'input {{ name: "{each}" data_type: TYPE_INT32 dims: -1 optional: true }} '
+        for each in inputs.split()
     )
-    output_text = "".join(f'output {{ name: "{each}" data_type: TYPE_INT32 dims: -1 }} ' for each in outputs.split())
+    output_text = "".join(
+        f'output {{ name: "{each}" data_type: TYPE_INT32 dims: -1 }} ' for each in outputs.split()
+    )
     policy = "model_transaction_policy { decoupled: true }" if decoupled else ""
-    return f'name: "{name}" backend: "b" max_batch_size: {batch} {input_text} {output_text} {policy}'
+    return (
+        f'name: "{name}" backend: "b" max_batch_size: {batch} {input_text} {output_text} {policy}'
+    )
 
 
 def step(model: str, inputs: str, outputs: str, version: int = -1) -> str:
@@ -37,10 +52,16 @@ def step(model: str, inputs: str, outputs: str, version: int = -1) -> str:
     return f'step {{ model_name: "{model}" model_version: {version} {maps} }} '
 
 
-def ensemble(steps: str, inputs: str = "IN", outputs: str = "OUT", more: str = "", most: int = 0) -> ModelConfig:
+def ensemble(
+    steps: str, inputs: str = "IN", outputs: str = "OUT", more: str = "", most: int = 0
+) -> ModelConfig:
     """Return an ensemble configuration with INT32 tensors."""
-    input_text = "".join(f'input {{ name: "{each}" data_type: TYPE_INT32 dims: -1 }} ' for each in inputs.split())
-    output_text = "".join(f'output {{ name: "{each}" data_type: TYPE_INT32 dims: -1 }} ' for each in outputs.split())
+    input_text = "".join(
+        f'input {{ name: "{each}" data_type: TYPE_INT32 dims: -1 }} ' for each in inputs.split()
+    )
+    output_text = "".join(
+        f'output {{ name: "{each}" data_type: TYPE_INT32 dims: -1 }} ' for each in outputs.split()
+    )
     limit = f"max_inflight_requests: {most}" if most else ""
     return model_config(
         f'name: "e" platform: "ensemble" {input_text} {output_text} {more} ensemble_scheduling {{ {steps} {limit} }}'
@@ -57,7 +78,9 @@ class ScriptedEngine(ToyEngine):
     """
 
     def __init__(
-        self, *members: str, immediate: Callable[[InferRequest], Mapping[str, Sequence[int]]] | None = None
+        self,
+        *members: str,
+        immediate: Callable[[InferRequest], Mapping[str, Sequence[int]]] | None = None,
     ) -> None:
         super().__init__(())
         self.configs = {config.name: config for config in map(model_config, members)}
@@ -144,7 +167,9 @@ class EnsembleHarness:
 
     def send(self, **fields: object) -> InferRequest:
         """Send a request. `IN` and every list is an input."""
-        inputs = {name: ints(name, value) for name, value in fields.items() if isinstance(value, list)}
+        inputs = {
+            name: ints(name, value) for name, value in fields.items() if isinstance(value, list)
+        }
         others = {name: value for name, value in fields.items() if name not in inputs}
         request = InferRequest("e", inputs, others.pop("sink", self.recorder.sink), **others)  # type: ignore[arg-type]
         request.owner = self.recorder
@@ -160,7 +185,9 @@ class EnsembleHarness:
             if response.error is not None:
                 raise response.error
             if not response.empty:
-                found.append({tensor.name: tensor.numpy().ravel().tolist() for tensor in response.outputs})
+                found.append(
+                    {tensor.name: tensor.numpy().ravel().tolist() for tensor in response.outputs}
+                )
         return found
 
     def flags(self, request: InferRequest) -> list[tuple[bool, bool]]:

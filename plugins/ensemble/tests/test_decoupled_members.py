@@ -80,12 +80,20 @@ def test_outputs_of_different_responses_are_never_joined():
         + step("two", "IN=R", "OUT=B")
         + step("join", "A B", "OUT")
     )
-    members = [member("many", "IN", "L R", decoupled=True), ONE, member("two"), member("join", "A B", "OUT")]
+    members = [
+        member("many", "IN", "L R", decoupled=True),
+        ONE,
+        member("two"),
+        member("join", "A B", "OUT"),
+    ]
     harness = make_harness(ensemble(steps, more=DECOUPLED), *members)
     request = harness.send(IN=[1])
     for number in range(2):
         harness.engine.respond(harness.engine.calls[0], L=[number], R=[number], final=number == 1)
-    one, two = ([call for call in harness.engine.calls if call.model_name == name] for name in ("one", "two"))
+    one, two = (
+        [call for call in harness.engine.calls if call.model_name == name]
+        for name in ("one", "two")
+    )
     for call in (one[1], two[0], one[0], two[1]):
         harness.engine.respond(call, OUT=call.inputs["IN"].numpy().tolist())
     joins = [call for call in harness.engine.calls if call.model_name == "join"]

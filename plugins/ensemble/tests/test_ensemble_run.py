@@ -6,7 +6,17 @@ import weakref
 import numpy as np
 import pytest
 
-from tritonpy import Cancelled, Code, Internal, InvalidArgument, NotFound, OutputSpec, SequenceInfo, Tensor, Unavailable
+from tritonpy import (
+    Cancelled,
+    Code,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    OutputSpec,
+    SequenceInfo,
+    Tensor,
+    Unavailable,
+)
 from tritonpy.metrics import FailureReason
 from tritonpy_testing.parse import model_config
 
@@ -14,7 +24,10 @@ from .scripted_engine import ensemble, ints, make_harness, member, step
 
 CHAIN = step("a", "IN", "OUT=MID") + step("b", "IN=MID", "OUT")
 DIAMOND = (
-    step("split", "IN", "L R") + step("a", "IN=L", "OUT=A") + step("b", "IN=R", "OUT=B") + step("join", "A B", "OUT")
+    step("split", "IN", "L R")
+    + step("a", "IN=L", "OUT=A")
+    + step("b", "IN=R", "OUT=B")
+    + step("join", "A B", "OUT")
 )
 ALL = tuple(member(name) for name in "ab")
 SPLIT, JOIN = member("split", "IN", "L R"), member("join", "A B", "OUT")
@@ -47,7 +60,10 @@ def test_branches_run_in_parallel_and_are_joined():
     assert names(harness.engine.calls) == ["split", "a", "b"]
     harness.engine.respond(harness.engine.calls[1], OUT=[10])
     join = harness.engine.calls[3]
-    assert {name: tensor.numpy().tolist() for name, tensor in join.inputs.items()} == {"A": [10], "B": [20]}
+    assert {name: tensor.numpy().tolist() for name, tensor in join.inputs.items()} == {
+        "A": [10],
+        "B": [20],
+    }
     harness.engine.respond(join, OUT=[30])
     assert harness.responses(request) == [{"OUT": [30]}]
     assert harness.is_idle()
@@ -67,11 +83,15 @@ def test_tensors_are_passed_without_a_copy():
 def test_a_device_tensor_is_passed_unchanged():
     harness, device = make_harness(ensemble(CHAIN), *ALL), object()
     request = harness.send()
-    harness.engine.respond_with(harness.engine.calls[0], Tensor("OUT", "INT32", (3,), device, (2, 0)))
+    harness.engine.respond_with(
+        harness.engine.calls[0], Tensor("OUT", "INT32", (3,), device, (2, 0))
+    )
     received = harness.engine.calls[1].inputs["IN"]
     assert received.data is device
     assert received.device == (2, 0)
-    harness.engine.respond_with(harness.engine.calls[1], Tensor("OUT", "INT32", (3,), device, (2, 0)))
+    harness.engine.respond_with(
+        harness.engine.calls[1], Tensor("OUT", "INT32", (3,), device, (2, 0))
+    )
     (response,) = harness.recorder.responses(request)
     assert response.outputs[0].data is device
 
@@ -86,7 +106,9 @@ def test_request_fields_of_the_client_reach_every_step():
         "id": "x",
         "headers": {"h": "v"},
     }
-    request = harness.send(IN=[1], sequence=SequenceInfo(4, start=True), principal="alice", **fields)
+    request = harness.send(
+        IN=[1], sequence=SequenceInfo(4, start=True), principal="alice", **fields
+    )
     harness.engine.respond(harness.engine.calls[0], OUT=[3])
     for call in harness.engine.calls:
         assert call.parent is request
@@ -99,7 +121,9 @@ def test_the_sequence_of_a_response_applies_to_later_steps_and_the_final_respons
     harness = make_harness(ensemble(CHAIN), *ALL)
     request = harness.send(IN=[1], sequence=SequenceInfo(4, start=True))
     harness.engine.respond(
-        harness.engine.calls[0], OUT=[3], parameters={"sequence_id": 9, "sequence_end": True, "own": 1}
+        harness.engine.calls[0],
+        OUT=[3],
+        parameters={"sequence_id": 9, "sequence_end": True, "own": 1},
     )
     assert harness.engine.calls[1].sequence == SequenceInfo(9, end=True)
     harness.engine.respond(harness.engine.calls[1], OUT=[3], parameters={"own": 1})
@@ -124,7 +148,9 @@ def test_different_sequences_at_one_step_are_logged_and_the_first_is_used(caplog
     harness.send(IN=[1])
     harness.engine.respond(harness.engine.calls[0], L=[1], R=[2])
     for number in (1, 2):
-        harness.engine.respond(harness.engine.calls[number], OUT=[0], parameters={"sequence_id": number})
+        harness.engine.respond(
+            harness.engine.calls[number], OUT=[0], parameters={"sequence_id": number}
+        )
     assert harness.engine.calls[3].sequence == SequenceInfo(1)
     assert "come with different sequences" in caplog.text
 
@@ -161,7 +187,9 @@ def test_a_missing_optional_input_is_not_sent_to_the_member():
 
 
 def test_an_output_that_a_member_omitted_is_not_sent_to_the_next_one():
-    harness = make_harness(ensemble(step("split", "IN", "L R") + step("join", "A=L B=R", "OUT")), SPLIT, JOIN)
+    harness = make_harness(
+        ensemble(step("split", "IN", "L R") + step("join", "A=L B=R", "OUT")), SPLIT, JOIN
+    )
     request = harness.send(IN=[1])
     harness.engine.respond(harness.engine.calls[0], R=[2])
     assert list(harness.engine.calls[1].inputs) == ["B"]
@@ -218,7 +246,10 @@ def test_a_rejected_call_fails_the_request(refusal):
     request = harness.send(IN=[1])
     with pytest.raises(type(refusal)) as failed:
         harness.responses(request)
-    assert failed.value.message == f"in ensemble 'e', {refusal.message} (step 0, model 'a': 'MID' from 'IN')"
+    assert (
+        failed.value.message
+        == f"in ensemble 'e', {refusal.message} (step 0, model 'a': 'MID' from 'IN')"
+    )
     assert harness.is_idle()
 
 
@@ -226,7 +257,9 @@ def test_an_engine_that_breaks_is_an_incident_of_one_request(caplog):
     harness = make_harness(ensemble(CHAIN), *ALL)
     harness.engine.refusal = ZeroDivisionError("bug")
     request = harness.send(IN=[1])
-    with pytest.raises(Internal, match=r"^in ensemble 'e', unexpected error in the server, see error id .*step 0"):
+    with pytest.raises(
+        Internal, match=r"^in ensemble 'e', unexpected error in the server, see error id .*step 0"
+    ):
         harness.responses(request)
     assert "ZeroDivisionError" in caplog.text
     assert harness.is_idle()
@@ -234,7 +267,9 @@ def test_an_engine_that_breaks_is_an_incident_of_one_request(caplog):
 
 def test_a_missing_member_is_named_before_anything_runs():
     harness = make_harness(ensemble(CHAIN), member("a"))
-    with pytest.raises(NotFound, match=r"unknown model: 'b' is not found \(step 1, model 'b': 'OUT' from 'MID'\)$"):
+    with pytest.raises(
+        NotFound, match=r"unknown model: 'b' is not found \(step 1, model 'b': 'OUT' from 'MID'\)$"
+    ):
         harness.send(IN=[1])
     assert harness.engine.calls == []
     harness.engine.configs["b"] = model_config(member("b"))
@@ -279,7 +314,11 @@ def test_a_member_may_send_its_final_flag_separately():
 
 
 def test_steps_that_wait_for_each_other_are_a_deadlock():
-    steps = step("a", "IN X=loop", "OUT=MID") + step("b", "IN=MID", "OUT") + step("c", "IN=MID", "OUT=loop")
+    steps = (
+        step("a", "IN X=loop", "OUT=MID")
+        + step("b", "IN=MID", "OUT")
+        + step("c", "IN=MID", "OUT=loop")
+    )
     harness = make_harness(ensemble(steps), *ALL, member("c"))
     request = harness.send(IN=[1])
     with pytest.raises(InvalidArgument, match="unexpected deadlock"):
@@ -306,7 +345,10 @@ def test_the_cancellation_of_a_call_is_the_final_response():
     (response,) = harness.recorder.responses(request)
     assert response.error is not None
     assert response.error.reason is FailureReason.CANCELED
-    assert response.error.message == "in ensemble 'e', Request cancelled (step 0, model 'a': 'MID' from 'IN')"
+    assert (
+        response.error.message
+        == "in ensemble 'e', Request cancelled (step 0, model 'a': 'MID' from 'IN')"
+    )
 
 
 def test_a_last_step_that_ignores_its_cancellation_still_responds():
@@ -342,7 +384,11 @@ def test_compute_times_of_members_are_summed():
         work.input_ns, work.infer_ns, work.output_ns = 1 + number, 10, 100
         harness.engine.respond(harness.engine.calls[number], OUT=[1])
     assert request.compute_times is not None
-    assert (request.compute_times.input_ns, request.compute_times.infer_ns, request.compute_times.output_ns) == (
+    assert (
+        request.compute_times.input_ns,
+        request.compute_times.infer_ns,
+        request.compute_times.output_ns,
+    ) == (
         3,
         20,
         200,
@@ -352,7 +398,9 @@ def test_compute_times_of_members_are_summed():
 
 def test_a_thousand_immediate_responses_need_no_deep_stack():
     chain = "".join(step("a", f"IN=t{number}", f"OUT=t{number + 1}") for number in range(1000))
-    harness = make_harness(ensemble(chain, inputs="t0", outputs="t1000"), *ALL, immediate=lambda _call: {"OUT": [7]})
+    harness = make_harness(
+        ensemble(chain, inputs="t0", outputs="t1000"), *ALL, immediate=lambda _call: {"OUT": [7]}
+    )
     request = harness.send(t0=[1])
     assert harness.responses(request) == [{"t1000": [7]}]
     assert len(harness.engine.calls) == 1000

@@ -68,7 +68,9 @@ def test_the_limit_is_shared_by_all_requests_of_the_ensemble():
     for number in range(3):
         assert len(harness.engine.in_flight) == 1
         harness.engine.respond(harness.engine.in_flight[0], OUT=[number])
-    assert [harness.responses(request) for request in requests] == [[{"OUT": [number]}] for number in range(3)]
+    assert [harness.responses(request) for request in requests] == [
+        [{"OUT": [number]}] for number in range(3)
+    ]
     assert harness.is_idle()
 
 
@@ -83,7 +85,9 @@ def test_each_step_has_a_separate_limit():
 
 
 def test_an_omitted_step_does_not_shift_the_limits_of_others():
-    config = ensemble(step("one", "IN", "OUT=A") + step("two", "IN", "OUT=B"), outputs="A B", most=1)
+    config = ensemble(
+        step("one", "IN", "OUT=A") + step("two", "IN", "OUT=B"), outputs="A B", most=1
+    )
     harness = make_harness(config, ONE, member("two"))
     harness.send(IN=[1], outputs={"B": OutputSpec("B")})
     harness.send(IN=[1])
@@ -122,7 +126,9 @@ def test_a_nested_request_does_not_wait_for_its_parent_call():
     harness = make_harness(ensemble(step("one", "IN", "OUT"), most=1), ONE)
     outer = harness.send(IN=[1])
     call_of_outer = harness.engine.calls[0]
-    inner = harness.send(IN=[2], parent=InferRequest("one", {}, harness.recorder.sink, parent=call_of_outer))
+    inner = harness.send(
+        IN=[2], parent=InferRequest("one", {}, harness.recorder.sink, parent=call_of_outer)
+    )
     assert len(harness.engine.in_flight) == 2
     harness.engine.respond(harness.engine.calls[1], OUT=[2])
     unrelated = harness.send(IN=[3])
@@ -185,7 +191,9 @@ def test_members_pause_while_calls_for_their_responses_wait():
 
 def test_a_member_that_blocks_waiting_calls_does_not_pause():
     """Pausing it would deadlock: the waiting calls wait for its end."""
-    config = ensemble(step("many", "IN", "OUT=MID") + step("more", "IN=MID", "OUT"), more=DECOUPLED, most=1)
+    config = ensemble(
+        step("many", "IN", "OUT=MID") + step("more", "IN=MID", "OUT"), more=DECOUPLED, most=1
+    )
     harness = make_harness(config, MANY, member("more", decoupled=True))
     harness.send(IN=[1])
     many = harness.engine.calls[0]

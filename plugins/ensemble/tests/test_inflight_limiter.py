@@ -24,7 +24,9 @@ def test_calls_above_the_limit_wait_in_order():
 def test_new_calls_do_not_overtake_waiting_ones():
     limiter, started = InflightLimiter(1), []
     limiter.try_acquire("a", partial(started.append, "a"))
-    limiter.try_acquire("b", lambda: started.append("b") or limiter.try_acquire("d", partial(started.append, "d")))
+    limiter.try_acquire(
+        "b", lambda: started.append("b") or limiter.try_acquire("d", partial(started.append, "d"))
+    )
     limiter.try_acquire("c", partial(started.append, "c"))
     limiter.release()
     assert started == ["b"]

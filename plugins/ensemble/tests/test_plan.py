@@ -30,7 +30,10 @@ def test_a_step_waits_for_each_tensor_once_however_often_it_reads_it():
 
 def test_the_steps_that_wait_for_a_tensor_are_known_by_it():
     plan = make_plan(DIAMOND)
-    assert {name: [each.model for each in plan.waiting[number]] for number, name in enumerate(plan.tensors)} == {
+    assert {
+        name: [each.model for each in plan.waiting[number]]
+        for number, name in enumerate(plan.tensors)
+    } == {
         "IN": ["a"],
         "left": ["b"],
         "right": ["c"],
@@ -68,8 +71,13 @@ def test_an_output_may_also_be_read_by_a_step():
 
 def test_only_mapped_and_needed_outputs_of_a_member_are_requested():
     steps = step("a", "X=IN", "Y=OUT Z=MORE")
-    assert list(make_plan(ensemble(steps, outputs="OUT MORE")).steps[0].requested_outputs) == ["Y", "Z"]
-    assert list(make_plan(ensemble(steps, outputs="OUT MORE"), {"MORE"}).steps[0].requested_outputs) == ["Z"]
+    assert list(make_plan(ensemble(steps, outputs="OUT MORE")).steps[0].requested_outputs) == [
+        "Y",
+        "Z",
+    ]
+    assert list(
+        make_plan(ensemble(steps, outputs="OUT MORE"), {"MORE"}).steps[0].requested_outputs
+    ) == ["Z"]
 
 
 def test_a_step_description_has_its_place_model_and_tensors():

@@ -12,7 +12,9 @@ from tritonpy_ensemble.plan_progress import PlanProgress, Value
 from .scripted_engine import ensemble, ints, step
 
 NOTHING = Value(None, 0, None)
-CHAIN = make_plan(ensemble(step("a", "X=IN", "Y=MID") + step("b", "X=MID Z=IN", "Y=OUT"), outputs="OUT MID"))
+CHAIN = make_plan(
+    ensemble(step("a", "X=IN", "Y=MID") + step("b", "X=MID Z=IN", "Y=OUT"), outputs="OUT MID")
+)
 IN, MID, OUT = (CHAIN.tensors.index(name) for name in ("IN", "MID", "OUT"))
 
 

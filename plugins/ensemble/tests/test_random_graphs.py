@@ -35,7 +35,9 @@ def ends(steps):
 
 def computed(place, values):
     """Return what a step computes from its inputs."""
-    return (1000003 * (place + 1) + sum((index + 1) * value for index, value in enumerate(values))) % 99991
+    return (
+        1000003 * (place + 1) + sum((index + 1) * value for index, value in enumerate(values))
+    ) % 99991
 
 
 def harness_of(steps, outputs):
@@ -57,7 +59,10 @@ def harness_of(steps, outputs):
     ]
     used = {tensor for read, _ in steps for tensor in read}
     inputs = " ".join(f"t{tensor}" for tensor in (0, 1) if tensor in used)
-    return make_harness(ensemble(text, inputs=inputs, outputs=" ".join(f"t{tensor}" for tensor in outputs)), *members)
+    return make_harness(
+        ensemble(text, inputs=inputs, outputs=" ".join(f"t{tensor}" for tensor in outputs)),
+        *members,
+    )
 
 
 def evaluated(steps, outputs):
@@ -88,11 +93,15 @@ def test_every_step_runs_once_and_results_match_a_simple_evaluation(steps, data)
     requested = sorted(data.draw(st.lists(st.sampled_from(outputs), min_size=1, unique=True)))
     harness = harness_of(steps, outputs)
     expected, needed = evaluated(steps, requested)
-    request = harness.send(t0=[5], t1=[7], outputs={f"t{tensor}": OutputSpec(f"t{tensor}") for tensor in requested})
+    request = harness.send(
+        t0=[5], t1=[7], outputs={f"t{tensor}": OutputSpec(f"t{tensor}") for tensor in requested}
+    )
     while harness.engine.in_flight:
         respond_to(harness, data.draw(st.sampled_from(harness.engine.in_flight)))
     assert harness.responses(request) == [expected]
-    assert Counter(call.model_name for call in harness.engine.calls) == {f"m{place}": 1 for place in needed}
+    assert Counter(call.model_name for call in harness.engine.calls) == {
+        f"m{place}": 1 for place in needed
+    }
     assert harness.flags(request) == [(True, False)]
     assert harness.is_idle()
 
@@ -103,8 +112,12 @@ def test_a_chain_of_decoupled_members_responds_in_order(decoupled, most, data):
 
     Each carries the path that led to it.
     """
-    text = "".join(step(f"m{place}", f"I0=t{place}", f"O0=t{place + 1}") for place in range(len(decoupled)))
-    members = [member(f"m{place}", "I0", "O0", decoupled=each) for place, each in enumerate(decoupled)]
+    text = "".join(
+        step(f"m{place}", f"I0=t{place}", f"O0=t{place + 1}") for place in range(len(decoupled))
+    )
+    members = [
+        member(f"m{place}", "I0", "O0", decoupled=each) for place, each in enumerate(decoupled)
+    ]
     config = ensemble(text, "t0", f"t{len(decoupled)}", DECOUPLED if any(decoupled) else "", most)
     harness = make_harness(config, *members)
     fan = {place: data.draw(st.integers(0, 3)) for place, each in enumerate(decoupled) if each}

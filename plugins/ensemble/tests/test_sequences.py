@@ -42,8 +42,14 @@ def test_flags_without_a_sequence_use_id_0():
             {"sequence_id": True},
             "expected parameter 'sequence_id' to be TRITONSERVER_PARAMETER_INT or TRITONSERVER_PARAMETER_STRING",
         ),
-        ({"sequence_start": 1}, "expect parameter 'sequence_start' to be TRITONSERVER_PARAMETER_BOOL"),
-        ({"sequence_end": "yes"}, "expect parameter 'sequence_end' to be TRITONSERVER_PARAMETER_BOOL"),
+        (
+            {"sequence_start": 1},
+            "expect parameter 'sequence_start' to be TRITONSERVER_PARAMETER_BOOL",
+        ),
+        (
+            {"sequence_end": "yes"},
+            "expect parameter 'sequence_end' to be TRITONSERVER_PARAMETER_BOOL",
+        ),
     ],
 )
 def test_values_of_a_wrong_type_are_rejected_with_triton_s_text(parameters, text):
@@ -53,7 +59,11 @@ def test_values_of_a_wrong_type_are_rejected_with_triton_s_text(parameters, text
 
 
 def test_every_response_has_sequence_parameters():
-    assert sequence_parameters(None) == {"sequence_id": 0, "sequence_start": False, "sequence_end": False}
+    assert sequence_parameters(None) == {
+        "sequence_id": 0,
+        "sequence_start": False,
+        "sequence_end": False,
+    }
     assert sequence_parameters(SequenceInfo("s", end=True)) == {
         "sequence_id": "s",
         "sequence_start": False,

@@ -44,7 +44,10 @@ def test_calls_of_many_threads_do_not_overlap_and_none_is_lost():
         for number in range(first, first + 5000):
             executor.execute(call, number)
 
-    threads = [threading.Thread(target=partial(submit, first), daemon=True) for first in range(0, 20_000, 5000)]
+    threads = [
+        threading.Thread(target=partial(submit, first), daemon=True)
+        for first in range(0, 20_000, 5000)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

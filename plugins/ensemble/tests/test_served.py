@@ -39,7 +39,11 @@ class CountingBackend(Backend):
         for number in range(int(request.inputs["IN"].numpy().ravel()[0])):
             if not request.wait_for_credit():
                 break
-            request.respond(InferResponse([ints("OUT", [[number]])], self.model.name, self.model.version, final=False))
+            request.respond(
+                InferResponse(
+                    [ints("OUT", [[number]])], self.model.name, self.model.version, final=False
+                )
+            )
         request.respond(InferResponse((), self.model.name, self.model.version, empty=True))
 
 
@@ -50,16 +54,23 @@ class CallingBackend(Backend):
         for request in batch.requests:
             done, responses = threading.Event(), []
             sink = CallbackSink(
-                lambda _call, response, responses=responses, done=done: (responses.append(response), done.set())
+                lambda _call, response, responses=responses, done=done: (
+                    responses.append(response),
+                    done.set(),
+                )
             )
-            call = InferRequest(self.model.parameters["calls"], dict(request.inputs), sink, parent=request)
+            call = InferRequest(
+                self.model.parameters["calls"], dict(request.inputs), sink, parent=request
+            )
             self.model.engine.infer(call)
             done.wait()
             (final,) = responses
             if final.error is not None:
                 request.respond(InferResponse.failed(request, final.error))
             else:
-                request.respond(InferResponse([each.view("OUT", each.shape) for each in final.outputs]))
+                request.respond(
+                    InferResponse([each.view("OUT", each.shape) for each in final.outputs])
+                )
 
 
 class Plugin:
@@ -90,7 +101,8 @@ def engine(tmp_path_factory):
     models = ModelRepository(tmp_path_factory.mktemp("served") / "models")
     decoupled = "model_transaction_policy { decoupled: true }"
     models.add(
-        "adding", f'backend: "adding" max_batch_size: 4 {TENSORS} dynamic_batching {{ }} instance_group {{ count: 3 }}'
+        "adding",
+        f'backend: "adding" max_batch_size: 4 {TENSORS} dynamic_batching {{ }} instance_group {{ count: 3 }}',
     )
     models.add("counting", f'backend: "counting" max_batch_size: 4 {TENSORS} {decoupled}')
     models.add("single", f'backend: "adding" max_batch_size: 4 {TENSORS}')
@@ -107,7 +119,9 @@ def engine(tmp_path_factory):
         )
     models.add("called", chain("calling", "adding"))
     models.add("looped", chain("adding", "calling_itself"))
-    with running_server({"repositories": [{"url": str(models.path)}], "frontends": SILENT}, [Plugin()]) as server:
+    with running_server(
+        {"repositories": [{"url": str(models.path)}], "frontends": SILENT}, [Plugin()]
+    ) as server:
         yield server.engine
 
 
@@ -132,7 +146,9 @@ def result(recorder, request):
     return [final.outputs[0].numpy().ravel().tolist() for final in responses if not final.empty]
 
 
-@pytest.mark.parametrize(("model", "added"), [("two", 2), ("four", 4), ("few", 2), ("calling", 2), ("called", 3)])
+@pytest.mark.parametrize(
+    ("model", "added"), [("two", 2), ("four", 4), ("few", 2), ("calling", 2), ("called", 3)]
+)
 def test_nested_ensembles_and_calls_return_the_sum_of_their_steps(engine, recorder, model, added):
     assert result(recorder, infer(engine, recorder, model, 1, 2)) == [[1 + added, 2 + added]]
 
@@ -151,7 +167,9 @@ def test_an_ensemble_counts_its_requests_and_the_time_of_its_members(engine, rec
     parts = ("compute_input", "compute_infer", "compute_output")
     times = {part: getattr(stats, part).ns - getattr(old, part).ns for part in parts}
     below = {
-        part: getattr(inner.inference_stats, part).ns - getattr(inner_before.inference_stats, part).ns for part in parts
+        part: getattr(inner.inference_stats, part).ns
+        - getattr(inner_before.inference_stats, part).ns
+        for part in parts
     }
     assert times == below
     assert times["compute_infer"] > 0
@@ -182,7 +200,9 @@ def test_a_call_cycle_through_an_ensemble_is_rejected(engine, recorder):
 
 def test_concurrent_requests_get_their_own_response_once(engine, recorder):
     requests = {
-        InferRequest(model, {"IN": ints("IN", [[1000 * number]])}, recorder.sink, accepts_decoupled=True): (
+        InferRequest(
+            model, {"IN": ints("IN", [[1000 * number]])}, recorder.sink, accepts_decoupled=True
+        ): (
             added,
             number,
         )
@@ -213,7 +233,9 @@ def test_cancelled_requests_get_one_final_response(engine, recorder):
         request.cancel()
     responses = recorder.wait(*requests, *streams)
     recorder.check(*requests, *streams)
-    ends = Counter("ok" if each[-1].error is None else each[-1].error.code.name for each in responses)
+    ends = Counter(
+        "ok" if each[-1].error is None else each[-1].error.code.name for each in responses
+    )
     assert set(ends) <= {"ok", "CANCELLED"}
     assert ends["ok"] >= (WIDTH + 8) // 2 - 1
 

@@ -22,5 +22,7 @@ from tritonpy_ensemble.shapes import adapt_shape
         ((), 0, (), True, (1,)),
     ],
 )
-def test_a_batch_dimension_of_one_is_added_or_removed_if_only_one_side_has_it(shape, rows, dims, batched, expected):
+def test_a_batch_dimension_of_one_is_added_or_removed_if_only_one_side_has_it(
+    shape, rows, dims, batched, expected
+):
     assert adapt_shape(shape, rows, dims, batched) == expected

@@ -63,7 +63,9 @@ class EnsembleRun(Sink):
         self._limiters = context.limiters and self._select_limiters()
         self._executor = SerialExecutor()
         # Only decoupled ensembles have several responses to order.
-        self._order: ResponseOrder[InferResponse] | None = ResponseOrder() if plan.decoupled else None
+        self._order: ResponseOrder[InferResponse] | None = (
+            ResponseOrder() if plan.decoupled else None
+        )
         self._startable: list[tuple[PlanProgress, EnsembleStep]] = []
         self._running: set[InferRequest] = set()
         # Calls waiting for a limiter, by the rank of their step.
@@ -117,7 +119,9 @@ class EnsembleRun(Sink):
         root = PlanProgress(plan, None if order is None else order.root)
         rows = request.batch_size if plan.batched else 0
         for name, tensor in plan.inputs:
-            root.fill(tensor, Value(request.inputs.get(name), rows, request.sequence), self._startable)
+            root.fill(
+                tensor, Value(request.inputs.get(name), rows, request.sequence), self._startable
+            )
 
     def _take_response(self, call: InferRequest, response: InferResponse) -> None:
         call_info: MemberCall = call.tag
@@ -134,14 +138,20 @@ class EnsembleRun(Sink):
             return
         node = progress.node
         if not response.empty:
-            child = None if node is None or not member.decoupled else PlanProgress(self._plan, node.add_child())
+            child = (
+                None
+                if node is None or not member.decoupled
+                else PlanProgress(self._plan, node.add_child())
+            )
             self._take_outputs(child or progress, call, response)
         if response.final and node is not None and (member.decoupled or response.empty):
             node.closed = True
         elif response.empty and not progress.are_present(step.outputs.values()):
             self._fail_with(deadlock_error(self._plan, self._request, step))
 
-    def _take_outputs(self, progress: PlanProgress, call: InferRequest, response: InferResponse) -> None:
+    def _take_outputs(
+        self, progress: PlanProgress, call: InferRequest, response: InferResponse
+    ) -> None:
         call_info: MemberCall = call.tag
         step, sequence = call_info.step, call.sequence
         if response.parameters:
@@ -220,7 +230,9 @@ class EnsembleRun(Sink):
         if self._error is not None:
             return
         limiter = self._limiters.get(step.place)
-        if limiter is not None and not limiter.try_acquire(self, partial(self._admit_later, progress, step)):
+        if limiter is not None and not limiter.try_acquire(
+            self, partial(self._admit_later, progress, step)
+        ):
             self._waiting_by_rank[step.rank] = self._waiting_by_rank.get(step.rank, 0) + 1
             self._backlog = max(self._backlog, step.rank)
             return
@@ -263,7 +275,9 @@ class EnsembleRun(Sink):
                 self._running.discard(call)
             self._release(step)
             failure = (
-                error if isinstance(error, TritonError) else internal_error(log, f"a call of '{step.model}'", error)
+                error
+                if isinstance(error, TritonError)
+                else internal_error(log, f"a call of '{step.model}'", error)
             )
             self._fail(step, failure)
 
@@ -309,7 +323,10 @@ class EnsembleRun(Sink):
         # A call that waits for a limiter may depend on a member whose responses are held back. That
         # member must continue.
         return (
-            order is None or order.held < MAX_HELD or self._backlog != NO_RANK or order.next is call_info.progress.node
+            order is None
+            or order.held < MAX_HELD
+            or self._backlog != NO_RANK
+            or order.next is call_info.progress.node
         )
 
     def _pause(self, call: InferRequest, callback: Callable[[], None]) -> None:
@@ -333,4 +350,6 @@ class EnsembleRun(Sink):
         elif self._sent or self._plan.decoupled:
             request.respond(InferResponse((), empty=True))
         else:
-            request.respond(InferResponse.failed(request, deadlock_error(self._plan, request, None)))
+            request.respond(
+                InferResponse.failed(request, deadlock_error(self._plan, request, None))
+            )

@@ -29,7 +29,10 @@ def deadlock_error(plan: Plan, request: InferRequest, step: EnsembleStep | None)
 
     The reason is that `step` sent no response. If `step` is None, the reason is unknown.
     """
-    text = "unexpected deadlock, at least one output is not set while no more ensemble steps can be made"
+    text = (
+        "unexpected deadlock, at least one output is not set while no more ensemble steps can be "
+        "made"
+    )
     detail = "" if step is None else f" (no response from {step.description})"
     error = InvalidArgument(text).with_request_id(request.id)
     return type(error)(f"in ensemble '{plan.ensemble}', {error.message}{detail}")

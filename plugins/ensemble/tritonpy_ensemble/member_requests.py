@@ -38,7 +38,9 @@ def make_call(
     for name, tensor in step.inputs:
         value = progress.take(tensor)
         if value.tensor is not None:
-            inputs[name] = _adapted(value.tensor, value.rows, name, member.dims.get(name, ()), member.batched)
+            inputs[name] = _adapted(
+                value.tensor, value.rows, name, member.dims.get(name, ()), member.batched
+            )
         if value.sequence is not request.sequence:
             sequence = _merge_sequences(sequence, value.sequence, request, step)
     return InferRequest(
@@ -73,7 +75,9 @@ def make_response(request: InferRequest, progress: PlanProgress) -> InferRespons
     for output in progress.plan.outputs:
         value = progress.end(output.tensor)
         if value.tensor is not None:
-            outputs.append(_adapted(value.tensor, value.rows, output.name, output.dims, progress.plan.batched))
+            outputs.append(
+                _adapted(value.tensor, value.rows, output.name, output.dims, progress.plan.batched)
+            )
         else:
             log.debug("Composing models did not output tensor %s", output.name)
         if value.sequence is not request.sequence:
@@ -82,17 +86,25 @@ def make_response(request: InferRequest, progress: PlanProgress) -> InferRespons
 
 
 def _adapted(tensor: Tensor, rows: int, name: str, dims: Sequence[int], batched: bool) -> Tensor:
-    shape = tensor.shape if batched == bool(rows) else adapt_shape(tensor.shape, rows, dims, batched)
+    shape = (
+        tensor.shape if batched == bool(rows) else adapt_shape(tensor.shape, rows, dims, batched)
+    )
     return tensor if tensor.name == name and shape == tensor.shape else tensor.view(name, shape)
 
 
 def _merge_sequences(
-    sequence: SequenceInfo | None, other: SequenceInfo | None, request: InferRequest, step: EnsembleStep
+    sequence: SequenceInfo | None,
+    other: SequenceInfo | None,
+    request: InferRequest,
+    step: EnsembleStep,
 ) -> SequenceInfo | None:
     if sequence is request.sequence or sequence == other:
         return other
     log.error(
-        "ensemble '%s': the tensors for %s come with different sequences, %s and %s; using the first",
+        (
+            "ensemble '%s': the tensors for %s come with different sequences, %s and %s; "
+            "using the first"
+        ),
         request.model_name, step.description, sequence, other,
     )  # fmt: skip
     return sequence

@@ -74,7 +74,11 @@ def make_plan(config: ModelConfig, names: Collection[str] | None = None) -> Plan
     outputs = [output for output in config.output if names is None or output.name in names]
     parts = _needed(config.ensemble_scheduling.step, {output.name for output in outputs})
     numbers = _Numbers()
-    inputs = [(tensor.name, numbers[tensor.name]) for tensor in config.input if _is_read(tensor.name, parts)]
+    inputs = [
+        (tensor.name, numbers[tensor.name])
+        for tensor in config.input
+        if _is_read(tensor.name, parts)
+    ]
     steps = _steps(parts, numbers)
     ends = [EnsembleOutput(output.name, numbers[output.name], _dims(output)) for output in outputs]
     waiting: list[list[EnsembleStep]] = [[] for _ in numbers.names]
@@ -131,7 +135,9 @@ def _needed(steps: Sequence[ModelEnsembling.Step], names: set[str]) -> list[_Par
         _Part(
             steps[place],
             place,
-            sorted((name, tensor) for name, tensor in steps[place].output_map.items() if tensor in read),
+            sorted(
+                (name, tensor) for name, tensor in steps[place].output_map.items() if tensor in read
+            ),
         )
         for place in places
     ]
@@ -149,7 +155,9 @@ def _steps(parts: Sequence[_Part], numbers: _Numbers) -> list[EnsembleStep]:
             place=part.place,
             model=called_model(part.step),
             version=part.step.model_version,
-            inputs=[(name, numbers[tensor]) for name, tensor in sorted(part.step.input_map.items())],
+            inputs=[
+                (name, numbers[tensor]) for name, tensor in sorted(part.step.input_map.items())
+            ],
             outputs={name: numbers[tensor] for name, tensor in part.outputs},
             requested_outputs={name: OutputSpec(name) for name, _ in part.outputs},
             rank=ranks[index],
@@ -172,7 +180,10 @@ def _describe(part: _Part) -> str:
 def _ranks(parts: Sequence[_Part]) -> list[int]:
     """Return a number for each step, greater than those of all steps that it depends on."""
     maker = {tensor: index for index, part in enumerate(parts) for _, tensor in part.outputs}
-    before = [{maker[tensor] for tensor in part.step.input_map.values() if tensor in maker} for part in parts]
+    before = [
+        {maker[tensor] for tensor in part.step.input_map.values() if tensor in maker}
+        for part in parts
+    ]
     after: list[list[int]] = [[] for _ in parts]
     for index, makers in enumerate(before):
         for each in makers:

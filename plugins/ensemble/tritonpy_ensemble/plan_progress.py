@@ -43,7 +43,9 @@ class PlanProgress:
         self._missing = list(plan.missing)
         self._uses = list(plan.uses)
 
-    def fill(self, tensor: int, value: Value, startable: list[tuple[PlanProgress, EnsembleStep]]) -> None:
+    def fill(
+        self, tensor: int, value: Value, startable: list[tuple[PlanProgress, EnsembleStep]]
+    ) -> None:
         """Set a tensor's value and append the steps that can begin now to `startable`.
 
         A tensor that already has a value keeps it.
@@ -62,7 +64,9 @@ class PlanProgress:
     def take(self, tensor: int) -> Value:
         """Return a value for one of its uses and release it after the last one."""
         value = self._values[tensor]
-        assert value is not None, f"'{self.plan.tensors[tensor]}' is used before it is present: this is a bug"  # noqa: S101
+        assert value is not None, (  # noqa: S101
+            f"'{self.plan.tensors[tensor]}' is used before it is present: this is a bug"
+        )
         self._uses[tensor] -= 1
         if not self._uses[tensor] and not self.plan.is_output[tensor]:
             self._values[tensor] = _RELEASED
@@ -71,7 +75,9 @@ class PlanProgress:
     def end(self, tensor: int) -> Value:
         """Return the value of an ensemble output for the response."""
         value = self._values[tensor]
-        assert value is not None, f"'{self.plan.tensors[tensor]}' is sent before it is present: this is a bug"  # noqa: S101
+        assert value is not None, (  # noqa: S101
+            f"'{self.plan.tensors[tensor]}' is sent before it is present: this is a bug"
+        )
         if not self._uses[tensor]:
             self._values[tensor] = _RELEASED
         return value

@@ -25,7 +25,10 @@ class EnsembleScheduler(Scheduler):
 
     def __init__(self, context: SchedulerContext) -> None:
         super().__init__(context)
-        steps, limit = context.config.ensemble_scheduling.step, context.config.ensemble_scheduling.max_inflight_requests
+        steps, limit = (
+            context.config.ensemble_scheduling.step,
+            context.config.ensemble_scheduling.max_inflight_requests,
+        )
         self._runs: dict[InferRequest, EnsembleRun] = {}
         limiters = {place: InflightLimiter(limit) for place in range(len(steps))} if limit else {}
         self._context = RunContext(context.engine, limiters, self._runs.pop)

@@ -10,7 +10,9 @@ _NONE = SequenceInfo(0)
 _UINT64 = (1 << 64) - 1
 
 
-def next_sequence(parameters: Mapping[str, ParameterValue], before: SequenceInfo | None) -> SequenceInfo | None:
+def next_sequence(
+    parameters: Mapping[str, ParameterValue], before: SequenceInfo | None
+) -> SequenceInfo | None:
     """Return the sequence of the steps that follow a response with `parameters`.
 
     `before` is the sequence of the request. Any of the three parameters replaces both flags.
@@ -24,9 +26,12 @@ def next_sequence(parameters: Mapping[str, ParameterValue], before: SequenceInfo
         return SequenceInfo((before or _NONE).id, bool(start), bool(end))
     if isinstance(given, bool) or not isinstance(given, (int, str)):
         raise InvalidArgument(
-            "expected parameter 'sequence_id' to be TRITONSERVER_PARAMETER_INT or TRITONSERVER_PARAMETER_STRING"
+            "expected parameter 'sequence_id' to be TRITONSERVER_PARAMETER_INT or "
+            "TRITONSERVER_PARAMETER_STRING"
         )
-    return SequenceInfo(given if isinstance(given, str) else given & _UINT64, bool(start), bool(end))
+    return SequenceInfo(
+        given if isinstance(given, str) else given & _UINT64, bool(start), bool(end)
+    )
 
 
 def sequence_parameters(sequence: SequenceInfo | None) -> Mapping[str, ParameterValue]:

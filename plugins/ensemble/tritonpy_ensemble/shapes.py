@@ -7,7 +7,9 @@ from collections.abc import Sequence
 WILDCARD = -1
 
 
-def adapt_shape(shape: tuple[int, ...], rows: int, dims: Sequence[int], batched: bool) -> tuple[int, ...]:
+def adapt_shape(
+    shape: tuple[int, ...], rows: int, dims: Sequence[int], batched: bool
+) -> tuple[int, ...]:
     """Return the shape in which a tensor reaches its reader.
 
     The tensor has a batch of `rows`, 0 without a batch dimension. The reader expects `dims`, with a

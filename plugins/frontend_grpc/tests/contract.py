@@ -15,6 +15,7 @@ class GrpcContract(FrontendContract):
             metadata = connection.get_model_metadata("identity")
             input_name, output_name = metadata.inputs[0].name, metadata.outputs[0].name
             result = connection.infer(
-                "identity", [client.InferInput(input_name, [1, 4], "FP32").set_data_from_numpy(data)]
+                "identity",
+                [client.InferInput(input_name, [1, 4], "FP32").set_data_from_numpy(data)],
             )
         np.testing.assert_array_equal(result.as_numpy(output_name), data)

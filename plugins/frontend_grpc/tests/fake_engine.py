@@ -121,17 +121,30 @@ class FakeEngine(Engine):
 
     def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
         tensor = TensorMetadata("X", "FP32", [-1, 4])
-        return ModelMetadata(name, ["1", "3"], "onnxruntime_onnx", [tensor], [tensor, TensorMetadata("Y", "BYTES", [])])
+        return ModelMetadata(
+            name,
+            ["1", "3"],
+            "onnxruntime_onnx",
+            [tensor],
+            [tensor, TensorMetadata("Y", "BYTES", [])],
+        )
 
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         return ModelConfig(name=name, max_batch_size=8, backend="onnxruntime")
 
     def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
         self.calls.append(("statistics", name, version))
-        one, inference = Duration(1, 2), InferStatistics(*(Duration(count, 2**40) for count in range(8)))
+        one, inference = (
+            Duration(1, 2),
+            InferStatistics(*(Duration(count, 2**40) for count in range(8))),
+        )
         response_stats = {"0": ResponseStatistics(one, one, one, one, one, one)}
         batches, memory = [BatchStatistics(4, one, one, one)], [MemoryUsage("GPU", 1, 2**33)]
-        return [ModelStatistics(name, "1", 1_700_000_000_000, 9, 3, inference, response_stats, batches, memory)]
+        return [
+            ModelStatistics(
+                name, "1", 1_700_000_000_000, 9, 3, inference, response_stats, batches, memory
+            )
+        ]
 
     def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
         return {}
@@ -150,12 +163,18 @@ class FakeEngine(Engine):
         files: Mapping[str, bytes] | None = None,
         versions: Sequence[int] = (),
     ) -> None:
-        self.calls.append(("load_model", name, config, files, *([list(versions)] if versions else [])))
+        self.calls.append(
+            ("load_model", name, config, files, *([list(versions)] if versions else []))
+        )
         if name == "bad":
             raise Internal("failed to load 'bad', " + "because " * 2000)
 
-    def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
-        self.calls.append(("unload_model", name, unload_dependents, *([list(versions)] if versions else [])))
+    def unload_model(
+        self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()
+    ) -> None:
+        self.calls.append(
+            ("unload_model", name, unload_dependents, *([list(versions)] if versions else []))
+        )
 
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
         self.calls.append(("regions", kind, name))
@@ -171,7 +190,9 @@ class FakeEngine(Engine):
         if name == "taken":
             raise AlreadyExists("shared memory region 'taken' already in manager")
 
-    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
+    def register_cuda_region(
+        self, name: str, handle: bytes, device_id: int, byte_size: int
+    ) -> None:
         self.calls.append(("register_cuda_region", name, handle, device_id, byte_size))
 
     def unregister_regions(self, kind: RegionKind, name: str = "") -> None:
@@ -192,7 +213,9 @@ class RecordingEngine(FakeEngine):
 
 def echo(request: InferRequest, *, final: bool = True) -> InferResponse:
     """Return a response with the inputs as outputs."""
-    tensors = [Tensor(item.name, item.datatype, item.shape, item.data) for item in request.inputs.values()]
+    tensors = [
+        Tensor(item.name, item.datatype, item.shape, item.data) for item in request.inputs.values()
+    ]
     return InferResponse(tensors, request.model_name, 1, request.id, final=final)
 
 
@@ -232,7 +255,8 @@ async def serving(
 
 
 async def eventually(
-    condition: Callable[[], object], state: Callable[[], object] = lambda: "the condition never became true"
+    condition: Callable[[], object],
+    state: Callable[[], object] = lambda: "the condition never became true",
 ) -> None:
     """Wait until `condition()` is true; fail with `state()` after a timeout."""
     until = time.monotonic() + WAIT_S

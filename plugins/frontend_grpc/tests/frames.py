@@ -11,7 +11,9 @@ STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
 
 
 def frame(kind, flags=0, stream=0, payload=b""):
-    return len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
+    return (
+        len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
+    )
 
 
 def literal(name, value):
@@ -20,8 +22,16 @@ def literal(name, value):
 
 
 def head(path, more=()):
-    pairs = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "x"), ("te", "trailers")]
-    return b"".join(literal(*pair) for pair in [*pairs, ("content-type", "application/grpc"), *more])
+    pairs = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", "x"),
+        ("te", "trailers"),
+    ]
+    return b"".join(
+        literal(*pair) for pair in [*pairs, ("content-type", "application/grpc"), *more]
+    )
 
 
 HELLO = PREFACE + frame(SETTINGS) + frame(SETTINGS, 1)
@@ -29,7 +39,9 @@ HELLO = PREFACE + frame(SETTINGS) + frame(SETTINGS, 1)
 
 def call(path, data=b"", more=()):
     """Return the frames of an incomplete call."""
-    return HELLO + frame(HEADERS, 4, 1, head(path, more)) + (frame(DATA, 0, 1, data) if data else b"")
+    return (
+        HELLO + frame(HEADERS, 4, 1, head(path, more)) + (frame(DATA, 0, 1, data) if data else b"")
+    )
 
 
 class RawConnection:

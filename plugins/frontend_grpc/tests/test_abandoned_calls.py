@@ -29,7 +29,16 @@ from .frames import DATA, HEADERS, HELLO, INFER, STREAM, frame, head
 from .test_disconnecting_clients import IDLE
 
 SIZE, CLIENTS = 2**20, 8
-KINDS = (InferRequest, H2Call, StreamCall, InferStream, StreamEntry, ServerStream, ServerConnection, Http2Protocol)
+KINDS = (
+    InferRequest,
+    H2Call,
+    StreamCall,
+    InferStream,
+    StreamEntry,
+    ServerStream,
+    ServerConnection,
+    Http2Protocol,
+)
 LOAD = "/inference.GRPCInferenceService/RepositoryModelLoad"
 GZIP = [("grpc-encoding", "gzip")]
 
@@ -41,7 +50,9 @@ def announced(flag=0):
 
 def message(model, size):
     """Return a complete inference message with its prefix."""
-    infer_request = ModelInferRequest(model_name=model, raw_input_contents=[np.zeros(size, np.uint8).tobytes()])
+    infer_request = ModelInferRequest(
+        model_name=model, raw_input_contents=[np.zeros(size, np.uint8).tobytes()]
+    )
     infer_request.inputs.add(name="IN", datatype="UINT8", shape=[size])
     raw = infer_request.SerializeToString()
     return b"\0" + len(raw).to_bytes(4, "big") + raw
@@ -56,7 +67,8 @@ def data(stream, body, ends=0):
 def begun(path, body, more=(), streams=1):
     """Return the frames of incomplete calls."""
     return HELLO + b"".join(
-        frame(HEADERS, 4, 2 * number + 1, head(path, more)) + data(2 * number + 1, body) for number in range(streams)
+        frame(HEADERS, 4, 2 * number + 1, head(path, more)) + data(2 * number + 1, body)
+        for number in range(streams)
     )
 
 
@@ -72,7 +84,9 @@ ABANDONED = {
     "a path that is not there": begun("/nowhere", announced() + bytes(SIZE)),
     "an answer that is not read": begun(INFER, message("identity", SIZE)),
     "answers of a stream that are not read": begun(STREAM, message("identity", SIZE)),
-    "a header block": HELLO + frame(HEADERS, 0, 1, bytes(16384)) + frame(9, 0, 1, bytes(16384)) * 12,
+    "a header block": HELLO
+    + frame(HEADERS, 0, 1, bytes(16384))
+    + frame(9, 0, 1, bytes(16384)) * 12,
 }
 
 
@@ -127,7 +141,9 @@ def leave(port, sent, reset=False, wrap=lambda stream: stream):
             stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
 
-LOOPS = pytest.mark.parametrize("loop_factory", [None, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+LOOPS = pytest.mark.parametrize(
+    "loop_factory", [None, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
+)
 
 
 @LOOPS
@@ -151,7 +167,9 @@ def test_an_abandoned_call_is_freed_behind_encryption(tmp_path, loop_factory):
     authority = trustme.CA()
     files = authority.issue_cert("localhost").private_key_and_cert_chain_pem
     files.write_to_path(tmp_path / "server.pem")
-    options = TlsOptions(certificate_file=str(tmp_path / "server.pem"), key_file=str(tmp_path / "server.pem"))
+    options = TlsOptions(
+        certificate_file=str(tmp_path / "server.pem"), key_file=str(tmp_path / "server.pem")
+    )
     context = ssl.create_default_context()
     authority.configure_trust(context)
     context.set_alpn_protocols(["h2"])

@@ -29,7 +29,11 @@ def test_the_table_covers_every_method():
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_the_table_has_the_model_field_of_each_message(method):
-    texts = {field.name for field in method.request.DESCRIPTOR.fields if field.type == FieldDescriptor.TYPE_STRING}
+    texts = {
+        field.name
+        for field in method.request.DESCRIPTOR.fields
+        if field.type == FieldDescriptor.TYPE_STRING
+    }
     names = texts & {"model_name", "name"} if "SharedMemory" not in method.name else set()
     assert RPCS[method.path].model_field == "".join(names)
 
@@ -107,7 +111,10 @@ def test_a_restricted_protocol_needs_its_header_before_anything_else():
     for metadata in ((), (("key", "v"),), (("triton-grpc-protocol-key", "w"),)):
         with pytest.raises(Unavailable) as caught:
             access.check_call(PATHS["ServerMetadata"], metadata)
-        assert caught.value.message == "This protocol is restricted, expecting header 'triton-grpc-protocol-Key'"
+        assert (
+            caught.value.message
+            == "This protocol is restricted, expecting header 'triton-grpc-protocol-Key'"
+        )
     assert authorizer.checks == []
     access.check_call(PATHS["ServerMetadata"], (("triton-grpc-protocol-key", "v"),))
     access.check_call(PATHS["ModelConfig"], ())

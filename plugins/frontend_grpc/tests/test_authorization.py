@@ -68,13 +68,17 @@ def message(model="identity", identity=""):
 
 def call(channel, name, sent=None, metadata=()):
     method = next(one for one in METHODS if one.name == name)
-    invoke = channel.unary_unary(method.path, method.request.SerializeToString, method.response.FromString)
+    invoke = channel.unary_unary(
+        method.path, method.request.SerializeToString, method.response.FromString
+    )
     return invoke(sent or method.request(), metadata=metadata, timeout=20)
 
 
 def stream(channel, messages, metadata=()):
     path = f"/{SERVICE}/ModelStreamInfer"
-    invoke = channel.stream_stream(path, pb.ModelInferRequest.SerializeToString, pb.ModelStreamInferResponse.FromString)
+    invoke = channel.stream_stream(
+        path, pb.ModelInferRequest.SerializeToString, pb.ModelStreamInferResponse.FromString
+    )
     return list(invoke(iter(messages), metadata=metadata, timeout=20))
 
 
@@ -90,7 +94,9 @@ def test_an_authorized_inference_has_its_principal(engine, authorizer):
     assert [request.principal for request in engine.requests] == [authorizer.principal]
 
 
-@pytest.mark.parametrize("metadata", [(), (("x-api-key", "wrong"),), (*KEY, *KEY), (("x-api-key-bin", b"k"),)])
+@pytest.mark.parametrize(
+    "metadata", [(), (("x-api-key", "wrong"),), (*KEY, *KEY), (("x-api-key-bin", b"k"),)]
+)
 def test_every_method_refuses_an_unknown_principal(engine, authorizer, metadata):
     authorizer.public_endpoints = ()
 
@@ -107,7 +113,10 @@ def test_every_method_refuses_an_unknown_principal(engine, authorizer, metadata)
 
 def test_health_and_reflection_are_guarded_too(engine, authorizer):
     def use(channel):
-        health, reflection = health_pb2_grpc.HealthStub(channel), reflection_pb2_grpc.ServerReflectionStub(channel)
+        health, reflection = (
+            health_pb2_grpc.HealthStub(channel),
+            reflection_pb2_grpc.ServerReflectionStub(channel),
+        )
         reflection_request = [reflection_pb2.ServerReflectionRequest(list_services="")]
         request = health_pb2.HealthCheckRequest()
         health.Check(request, timeout=20)
@@ -115,7 +124,9 @@ def test_health_and_reflection_are_guarded_too(engine, authorizer):
             grpc.StatusCode.UNAUTHENTICATED,
             lambda: list(reflection.ServerReflectionInfo(iter(reflection_request), timeout=20)),
         )
-        assert list(reflection.ServerReflectionInfo(iter(reflection_request), timeout=20, metadata=KEY))
+        assert list(
+            reflection.ServerReflectionInfo(iter(reflection_request), timeout=20, metadata=KEY)
+        )
         authorizer.public_endpoints = ()
         refused(grpc.StatusCode.UNAUTHENTICATED, lambda: health.Check(request, timeout=20))
         refused(grpc.StatusCode.UNAUTHENTICATED, lambda: list(health.Watch(request, timeout=20)))
@@ -130,9 +141,17 @@ def test_a_principal_without_the_right_is_refused_for_any_model(engine):
     def use(channel):
         call(channel, "ModelInfer", message())
         for model in ("later", "nowhere", "IDENTITY", "identity\0", "../identity", "identity "):
-            text = refused(grpc.StatusCode.PERMISSION_DENIED, call, channel, "ModelInfer", message(model))
+            text = refused(
+                grpc.StatusCode.PERMISSION_DENIED, call, channel, "ModelInfer", message(model)
+            )
             assert text == f"no right to infer model '{model}'"
-        for name in ("ModelConfig", "ModelStatistics", "ModelMetadata", "RepositoryIndex", "RepositoryModelLoad"):
+        for name in (
+            "ModelConfig",
+            "ModelStatistics",
+            "ModelMetadata",
+            "RepositoryIndex",
+            "RepositoryModelLoad",
+        ):
             refused(grpc.StatusCode.PERMISSION_DENIED, call, channel, name)
 
     with_channel(use, engine, authorizer)
@@ -144,7 +163,9 @@ def test_each_request_of_a_stream_is_authorized(engine):
     answers = []
 
     def use(channel):
-        answers.extend(stream(channel, [message(identity="1"), message("later", "2"), message(identity="3")]))
+        answers.extend(
+            stream(channel, [message(identity="1"), message("later", "2"), message(identity="3")])
+        )
 
     with_channel(use, engine, SingleModelAuthorizer())
     responses = [(answer.error_message, answer.infer_response.id) for answer in answers]
@@ -221,7 +242,11 @@ def test_metadata_is_forwarded(engine):
         assert text == "Header 'timeout' is reserved for Triton usage and cannot be forwarded."
 
     with_channel(use, engine, header_forward_pattern="^X-|^timeout")
-    assert [request.parameters for request in engine.requests] == [{"x-a": "1"}, {"x-a": "3"}, {"x-a": "3"}]
+    assert [request.parameters for request in engine.requests] == [
+        {"x-a": "1"},
+        {"x-a": "3"},
+        {"x-a": "3"},
+    ]
 
 
 def test_tritonclient_headers_authenticate(engine, authorizer):

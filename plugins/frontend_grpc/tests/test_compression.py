@@ -11,9 +11,15 @@ import numpy as np
 import pytest
 import tritonclient.grpc.aio as client
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
+    ProtoReflectionDescriptorDatabase,
+)
 
-from tritonpy_protos.grpc_service_pb2 import ModelInferRequest, ModelStreamInferResponse, ServerMetadataResponse
+from tritonpy_protos.grpc_service_pb2 import (
+    ModelInferRequest,
+    ModelStreamInferResponse,
+    ServerMetadataResponse,
+)
 
 from .fake_engine import FakeEngine, run, serving
 
@@ -36,13 +42,17 @@ def test_tritonclient_may_compress_its_requests(algorithm, level):
             array = np.arange(SIZE, dtype=np.float32)
             tensor = client.InferInput("IN", [SIZE], "FP32").set_data_from_numpy(array)
             async with client.InferenceServerClient(frontend.address()) as connection:
-                result = await connection.infer("identity", [tensor], compression_algorithm=algorithm)
+                result = await connection.infer(
+                    "identity", [tensor], compression_algorithm=algorithm
+                )
                 np.testing.assert_array_equal(result.as_numpy("IN"), array)
 
                 async def requests():
                     yield {"model_name": "identity", "inputs": [tensor]}
 
-                async for answer, error in connection.stream_infer(requests(), compression_algorithm=algorithm):
+                async for answer, error in connection.stream_infer(
+                    requests(), compression_algorithm=algorithm
+                ):
                     assert error is None
                     np.testing.assert_array_equal(answer.as_numpy("IN"), array)
 
@@ -64,7 +74,10 @@ async def bytes_to(port):
         await asyncio.gather(forward(reader, here, False), forward(there, writer, True))
 
     middle = await asyncio.start_server(between, "127.0.0.1", 0)
-    async with middle, grpc.aio.insecure_channel(f"127.0.0.1:{middle.sockets[0].getsockname()[1]}") as channel:
+    async with (
+        middle,
+        grpc.aio.insecure_channel(f"127.0.0.1:{middle.sockets[0].getsockname()[1]}") as channel,
+    ):
         await channel.unary_unary(SERVICE + "ModelInfer")(message())
         unary = sum(taken)
         stream = channel.stream_stream(SERVICE + "ModelStreamInfer")(iter([message()]))
@@ -72,7 +85,9 @@ async def bytes_to(port):
     return unary, sum(taken) - unary
 
 
-@pytest.mark.parametrize(("level", "is_small"), [("none", False), ("low", True), ("medium", True), ("high", True)])
+@pytest.mark.parametrize(
+    ("level", "is_small"), [("none", False), ("low", True), ("medium", True), ("high", True)]
+)
 def test_responses_are_compressed_at_the_configured_level(level, is_small):
     async def scenario():
         async with serving(FakeEngine(), infer_response_compression_level=level) as frontend:
@@ -91,8 +106,12 @@ def test_every_call_refuses_a_decompression_bomb(compression, size):
             options = [("grpc.max_send_message_length", -1)]
             async with grpc.aio.insecure_channel(frontend.address(), options) as channel:
                 for name in ("ModelInfer", "ServerMetadata", "RepositoryIndex"):
-                    with pytest.raises(grpc.RpcError, match="maximum allowed value of 1000000 bytes") as error:
-                        await channel.unary_unary(SERVICE + name)(message(size), compression=compression)
+                    with pytest.raises(
+                        grpc.RpcError, match="maximum allowed value of 1000000 bytes"
+                    ) as error:
+                        await channel.unary_unary(SERVICE + name)(
+                            message(size), compression=compression
+                        )
                     assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
                 call = channel.stream_stream(SERVICE + "ModelStreamInfer")
                 stream = call(iter([message(size), message(10)]), compression=compression)
@@ -121,7 +140,9 @@ def test_concurrent_decompression_bombs_use_bounded_memory():
             assert await call(message(10))
             before = peak_memory()
             # messages are compressed by the test, without the flag
-            answers = await asyncio.gather(*[call(one) for one in [*many, nested]], return_exceptions=True)
+            answers = await asyncio.gather(
+                *[call(one) for one in [*many, nested]], return_exceptions=True
+            )
             assert {answer.code() for answer in answers} == {grpc.StatusCode.INVALID_ARGUMENT}
             assert peak_memory() - before < 10**8, "a single decompressed message would be as large"
             assert await call(message(10))

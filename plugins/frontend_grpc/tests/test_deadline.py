@@ -15,7 +15,10 @@ SECOND_NS = 10**9
 def test_a_request_is_cancelled_at_the_deadline_of_its_call():
     async def scenario():
         engine = FakeEngine()
-        async with serving(engine) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
+        async with (
+            serving(engine) as frontend,
+            grpc.aio.insecure_channel(frontend.address()) as channel,
+        ):
             await channel.channel_ready()  # connecting must not count for the deadlines
             infer = channel.unary_unary(INFER.path, INFER.request.SerializeToString)
             stream = channel.stream_stream(STREAM.path, STREAM.request.SerializeToString)

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from tritonclient.grpc._utils import _get_inference_request
 
-from tritonpy import DTYPES, CallbackSink, InvalidArgument, OutputSpec, SequenceInfo, TritonError, encode_strings
+from tritonpy import (
+    DTYPES,
+    CallbackSink,
+    InvalidArgument,
+    OutputSpec,
+    SequenceInfo,
+    TritonError,
+    encode_strings,
+)
 from tritonpy.config import datatype_of
 from tritonpy.frontend import RegionSlice
 from tritonpy_frontend_grpc.decode import contents_bytes, decode_request, parse_region
@@ -26,7 +34,9 @@ REGION = {
 }
 dtypes = [dtype for name, dtype in DTYPES.items() if name not in ("BYTES", "BF16")]
 arrays = st.sampled_from(dtypes).flatmap(
-    lambda dtype: st_numpy.arrays(dtype, st_numpy.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4))
+    lambda dtype: st_numpy.arrays(
+        dtype, st_numpy.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4)
+    )
 )
 CONTENTS = InferTensorContents(int_contents=[1])
 FIELDS = {
@@ -55,7 +65,9 @@ def from_client(inputs, outputs=None, **given):
 @given(st.lists(arrays, min_size=1, max_size=3))
 def test_requests_of_tritonclient_are_decoded(given_arrays):
     inputs = [
-        client.InferInput(f"X{at}", list(array.shape), datatype_of(array.dtype)).set_data_from_numpy(array)
+        client.InferInput(
+            f"X{at}", list(array.shape), datatype_of(array.dtype)
+        ).set_data_from_numpy(array)
         for at, array in enumerate(given_arrays)
     ]
     request = from_client(inputs)
@@ -70,7 +82,9 @@ def test_requests_of_tritonclient_are_decoded(given_arrays):
 def test_strings_of_tritonclient_are_decoded(elements):
     array = np.empty(len(elements), np.object_)
     array[:] = elements
-    request = from_client([client.InferInput("X", [len(elements)], "BYTES").set_data_from_numpy(array)])
+    request = from_client(
+        [client.InferInput("X", [len(elements)], "BYTES").set_data_from_numpy(array)]
+    )
     assert request.inputs["X"].strings() == elements
 
 
@@ -96,7 +110,9 @@ def test_no_outputs_means_all_of_them():
 
 
 def test_a_tensor_is_a_view_on_the_message():
-    request = decode(inputs=[Input(name="X", datatype="INT32", shape=[1])], raw_input_contents=[b"1234"])
+    request = decode(
+        inputs=[Input(name="X", datatype="INT32", shape=[1])], raw_input_contents=[b"1234"]
+    )
     assert not request.inputs["X"].data.flags.owndata
 
 
@@ -107,20 +123,28 @@ def test_typed_contents_are_decoded():
 
 
 def test_empty_typed_contents_are_no_elements():
-    request = decode(inputs=[Input(name="X", datatype="FP32", shape=[0], contents=InferTensorContents())])
+    request = decode(
+        inputs=[Input(name="X", datatype="FP32", shape=[0], contents=InferTensorContents())]
+    )
     assert request.inputs["X"].data.shape == (0,)
 
 
-@pytest.mark.parametrize("shape", [[3], [-1], [-1, -1], [-2, -1], [2**62, 2**62], [0, 2**62, 2**62]])
+@pytest.mark.parametrize(
+    "shape", [[3], [-1], [-1, -1], [-2, -1], [2**62, 2**62], [0, 2**62, 2**62]]
+)
 def test_a_shape_that_does_not_fit_is_left_to_validation(shape):
     raw = b"12345678" if 0 not in shape else b""
-    tensor = decode(inputs=[Input(name="X", datatype="INT32", shape=shape)], raw_input_contents=[raw]).inputs["X"]
+    tensor = decode(
+        inputs=[Input(name="X", datatype="INT32", shape=shape)], raw_input_contents=[raw]
+    ).inputs["X"]
     assert tensor.shape == tuple(shape)
     assert tensor.data.dtype == np.uint8
 
 
 def test_an_unknown_data_type_is_left_to_validation():
-    tensor = decode(inputs=[Input(name="X", datatype="FP31", shape=[1])], raw_input_contents=[b"12"]).inputs["X"]
+    tensor = decode(
+        inputs=[Input(name="X", datatype="FP31", shape=[1])], raw_input_contents=[b"12"]
+    ).inputs["X"]
     assert (tensor.datatype, tensor.nbytes) == ("<invalid>", 2)
 
 
@@ -154,18 +178,24 @@ def test_inconsistent_requests_have_tritons_error_texts(fields, text):
 def test_an_input_in_shared_memory_is_left_to_the_engine_and_has_no_raw_contents():
     near = Input(name="X", datatype="INT8", shape=[2])
     request = decode(
-        inputs=[Input(name="R", datatype="INT32", shape=[1], parameters=REGION), near], raw_input_contents=[b"ab"]
+        inputs=[Input(name="R", datatype="INT32", shape=[1], parameters=REGION), near],
+        raw_input_contents=[b"ab"],
     )
     assert request.uses_regions
     assert (request.inputs["R"].datatype, request.inputs["R"].shape) == ("INT32", (1,))
     assert request.inputs["R"].data == RegionSlice("r", 0, 4)
     assert request.inputs["X"].numpy().tolist() == [97, 98]
-    assert not decode(inputs=[near], raw_input_contents=[b"ab"], outputs=[Output(name="A")]).uses_regions
+    assert not decode(
+        inputs=[near], raw_input_contents=[b"ab"], outputs=[Output(name="A")]
+    ).uses_regions
 
 
 def test_an_unknown_datatype_in_shared_memory_is_left_to_validation():
     request = decode(inputs=[Input(name="R", datatype="INT33", parameters=REGION)])
-    assert (request.inputs["R"].datatype, request.inputs["R"].data) == ("<invalid>", RegionSlice("r", 0, 4))
+    assert (request.inputs["R"].datatype, request.inputs["R"].data) == (
+        "<invalid>",
+        RegionSlice("r", 0, 4),
+    )
 
 
 def test_an_output_may_go_to_shared_memory():
@@ -187,8 +217,13 @@ def test_more_raw_contents_than_inputs_are_refused(raws):
 
 
 def test_raw_contents_in_addition_to_shared_memory_are_refused():
-    with pytest.raises(InvalidArgument, match="has 1 raw_input_contents for 0 inputs without shared memory"):
-        decode(inputs=[Input(name="X", datatype="FP32", shape=[1], parameters=REGION)], raw_input_contents=[b"abcd"])
+    with pytest.raises(
+        InvalidArgument, match="has 1 raw_input_contents for 0 inputs without shared memory"
+    ):
+        decode(
+            inputs=[Input(name="X", datatype="FP32", shape=[1], parameters=REGION)],
+            raw_input_contents=[b"abcd"],
+        )
 
 
 @pytest.mark.parametrize("datatype", FIELDS)
@@ -212,11 +247,18 @@ def test_strings_are_encoded_with_length_prefixes(elements):
 
 
 def test_small_integers_keep_their_low_bytes():
-    assert contents_bytes(InferTensorContents(int_contents=[-1, 300]), "INT8", "X", "m") == b"\xff\x2c"
-    assert contents_bytes(InferTensorContents(uint_contents=[257, 2**32 - 1]), "UINT8", "X", "m") == b"\x01\xff"
+    assert (
+        contents_bytes(InferTensorContents(int_contents=[-1, 300]), "INT8", "X", "m") == b"\xff\x2c"
+    )
+    assert (
+        contents_bytes(InferTensorContents(uint_contents=[257, 2**32 - 1]), "UINT8", "X", "m")
+        == b"\x01\xff"
+    )
 
 
-@pytest.mark.parametrize(("datatype", "found"), [("FP32", "INT32"), ("UINT8", "INT32"), ("<invalid>", "INT32")])
+@pytest.mark.parametrize(
+    ("datatype", "found"), [("FP32", "INT32"), ("UINT8", "INT32"), ("<invalid>", "INT32")]
+)
 def test_a_mismatched_datatype_has_tritons_error_text(datatype, found):
     with pytest.raises(InvalidArgument) as refusal:
         contents_bytes(InferTensorContents(int_contents=[1]), datatype, "X", "m")
@@ -229,26 +271,35 @@ def test_a_mismatched_datatype_has_tritons_error_text(datatype, found):
 def test_a_second_field_has_tritons_error_text():
     contents = InferTensorContents(int_contents=[1], fp32_contents=[1.0])
     with pytest.raises(
-        InvalidArgument, match=r"for input tensor 'X' for model 'm', binary data was already supplied.$"
+        InvalidArgument,
+        match=r"for input tensor 'X' for model 'm', binary data was already supplied.$",
     ):
         contents_bytes(contents, "INT32", "X", "m")
 
 
 def test_a_region_needs_a_name_and_a_size():
     assert parse_region({}, "X") is None
-    assert parse_region({"shared_memory_region": NAME, "shared_memory_byte_size": NUMBER}, "X") == RegionSlice(
-        "r", 0, 8
-    )
+    assert parse_region(
+        {"shared_memory_region": NAME, "shared_memory_byte_size": NUMBER}, "X"
+    ) == RegionSlice("r", 0, 8)
 
 
 def test_an_offset_is_optional():
-    given = {"shared_memory_region": NAME, "shared_memory_byte_size": NUMBER, "shared_memory_offset": NUMBER}
+    given = {
+        "shared_memory_region": NAME,
+        "shared_memory_byte_size": NUMBER,
+        "shared_memory_offset": NUMBER,
+    }
     assert parse_region(given, "X") == RegionSlice("r", 8, 8)
 
 
 def test_negative_values_are_interpreted_as_unsigned():
     negative = InferParameter(int64_param=-1)
-    given = {"shared_memory_region": NAME, "shared_memory_byte_size": negative, "shared_memory_offset": negative}
+    given = {
+        "shared_memory_region": NAME,
+        "shared_memory_byte_size": negative,
+        "shared_memory_offset": negative,
+    }
     assert parse_region(given, "X") == RegionSlice("r", 2**64 - 1, 2**64 - 1)
 
 

@@ -43,7 +43,9 @@ def test_delays_of_the_same_step_are_added():
 @pytest.mark.parametrize(("text", "is_logged"), [("soon", True), ("-5", False)])
 def test_an_invalid_delay_counts_as_zero(text, is_logged, caplog):
     assert read_delays({"TRITONSERVER_DELAY_GRPC_PROCESS": text}, LOG) is None
-    assert ("Unable to parse the debug variable TRITONSERVER_DELAY_GRPC_PROCESS" in caplog.text) is is_logged
+    assert (
+        "Unable to parse the debug variable TRITONSERVER_DELAY_GRPC_PROCESS" in caplog.text
+    ) is is_logged
 
 
 @pytest.fixture
@@ -86,7 +88,9 @@ def test_streams_are_delayed_before_each_request_and_response(pauses):
             serving(FakeEngine()) as frontend,
             aio_client.InferenceServerClient(frontend.address()) as client,
         ):
-            answers = [result.get_response().id async for result, _ in client.stream_infer(infer_request())]
+            answers = [
+                result.get_response().id async for result, _ in client.stream_infer(infer_request())
+            ]
             assert answers == ["0", "1"]
             assert sorted(pause for pause in pauses if pause) == [1.5, 1.5, 3.0, 3.0]
 

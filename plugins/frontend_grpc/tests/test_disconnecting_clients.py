@@ -19,7 +19,9 @@ from .fake_engine import WAIT_S, FakeEngine, eventually, run, serving
 from .frames import HEADERS, HELLO, INFER, PREFACE, STREAM, call, frame, head
 
 COUNT, BATCH = 10_000, 250
-IDLE = {"tasks": 2 + 2 * LISTENERS}  # upper bound: tasks of the test and the server, of which one may be restarting
+IDLE = {
+    "tasks": 2 + 2 * LISTENERS
+}  # upper bound: tasks of the test and the server, of which one may be restarting
 CLASSES = (InferRequest, StreamCall, InferStream, StreamEntry)
 MESSAGE = b"\0\0\0\0\x10" + bytes(16)
 HALVES = [

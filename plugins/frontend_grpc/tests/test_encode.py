@@ -13,20 +13,32 @@ from tritonpy.config import datatype_of
 from tritonpy.frontend import RegionSlice
 from tritonpy_frontend_grpc import encode
 from tritonpy_ipc import BlockRow, Column, Stack, TensorSignature
-from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferResponse, ModelStreamInferResponse
+from tritonpy_protos.grpc_service_pb2 import (
+    InferParameter,
+    ModelInferResponse,
+    ModelStreamInferResponse,
+)
 
 dtypes = [dtype for name, dtype in DTYPES.items() if name not in ("BYTES", "BF16")]
 arrays = st.sampled_from(dtypes).flatmap(
-    lambda dtype: st_numpy.arrays(dtype, st_numpy.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=20))
+    lambda dtype: st_numpy.arrays(
+        dtype, st_numpy.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=20)
+    )
 )
 parameters = st.dictionaries(
-    st.text(), st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text())
+    st.text(),
+    st.one_of(
+        st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text()
+    ),
 )
 
 
 @st.composite
 def responses(draw):
-    tensors = [Tensor.from_numpy(f"Y{at}", array) for at, array in enumerate(draw(st.lists(arrays, max_size=3)))]
+    tensors = [
+        Tensor.from_numpy(f"Y{at}", array)
+        for at, array in enumerate(draw(st.lists(arrays, max_size=3)))
+    ]
     return InferResponse(
         tensors,
         draw(st.text()),
@@ -56,14 +68,19 @@ def test_the_encoded_bytes_equal_the_protobuf_message(response):
 
 
 def test_an_output_in_shared_memory_is_described_and_has_an_empty_entry():
-    outputs = [Tensor("R", "INT32", (1, 2), RegionSlice("r", 0, 8)), Tensor.from_numpy("N", np.array([1], np.int8))]
+    outputs = [
+        Tensor("R", "INT32", (1, 2), RegionSlice("r", 0, 8)),
+        Tensor.from_numpy("N", np.array([1], np.int8)),
+    ]
     message = ModelInferResponse.FromString(encode.encode_response(InferResponse(outputs, "m", 1)))
     assert [(output.name, output.datatype, list(output.shape)) for output in message.outputs] == [
         ("R", "INT32", [1, 2]),
         ("N", "INT8", [1]),
     ]
     assert list(message.raw_output_contents) == [b"", b"\x01"]
-    streamed = ModelStreamInferResponse.FromString(encode.encode_stream_response(InferResponse(outputs[:1], "m", 1)))
+    streamed = ModelStreamInferResponse.FromString(
+        encode.encode_stream_response(InferResponse(outputs[:1], "m", 1))
+    )
     assert list(streamed.infer_response.raw_output_contents) == [b""]
 
 
@@ -87,7 +104,9 @@ def test_the_client_reads_what_is_written(array):
 def test_strings_and_bfloat16_are_encoded_unchanged():
     strings = Tensor.from_numpy("S", np.array([b"ab", b""], np.object_))
     halves = Tensor.from_numpy("H", np.array([1, 2], ml_dtypes.bfloat16))
-    found = ModelInferResponse.FromString(encode.encode_response(InferResponse([strings, halves], "m", 1)))
+    found = ModelInferResponse.FromString(
+        encode.encode_response(InferResponse([strings, halves], "m", 1))
+    )
     assert list(found.raw_output_contents) == [b"\2\0\0\0ab\0\0\0\0", halves.data.tobytes()]
     assert [output.datatype for output in found.outputs] == ["BYTES", "BF16"]
 
@@ -114,7 +133,9 @@ def test_a_parameter_beyond_64_bits_is_named():
 
 def test_a_refusal_has_the_request_id():
     found = ModelStreamInferResponse.FromString(encode.encode_refusal("no", "7"))
-    assert found == ModelStreamInferResponse(error_message="no", infer_response=ModelInferResponse(id="7"))
+    assert found == ModelStreamInferResponse(
+        error_message="no", infer_response=ModelInferResponse(id="7")
+    )
 
 
 @pytest.mark.parametrize("final", [True, False])
@@ -126,8 +147,15 @@ def test_a_failure_has_model_version_and_final_flag(final):
 
 
 def test_an_empty_final_response_has_no_outputs():
-    found = ModelStreamInferResponse.FromString(encode.encode_empty_final("7", "m", "2")).infer_response
-    assert (found.id, found.model_name, found.model_version, len(found.outputs)) == ("7", "m", "2", 0)
+    found = ModelStreamInferResponse.FromString(
+        encode.encode_empty_final("7", "m", "2")
+    ).infer_response
+    assert (found.id, found.model_name, found.model_version, len(found.outputs)) == (
+        "7",
+        "m",
+        "2",
+        0,
+    )
     assert found.parameters["triton_final_response"].bool_param
 
 
@@ -138,11 +166,17 @@ def test_a_response_beyond_the_protobuf_limit_is_an_error(encode_function, monke
     monkeypatch.setattr(encode, "_MAX_MESSAGE_BYTES", size)
     assert encode_function(response)
     monkeypatch.setattr(encode, "_MAX_MESSAGE_BYTES", size - 1)
-    with pytest.raises(Internal, match=f"the response has {size} bytes, and gRPC carries {size - 1} at the most"):
+    with pytest.raises(
+        Internal, match=f"the response has {size} bytes, and gRPC carries {size - 1} at the most"
+    ):
         encode_function(response)
 
 
-@given(st.lists(arrays.filter(lambda array: array.ndim > 0), min_size=1, max_size=3), st.text(), st.booleans())
+@given(
+    st.lists(arrays.filter(lambda array: array.ndim > 0), min_size=1, max_size=3),
+    st.text(),
+    st.booleans(),
+)
 def test_rows_of_a_block_are_encoded_like_their_tensors(columns, request_id, final):
     whole = [np.concatenate([array, array]) for array in columns]
     datatypes = [datatype_of(array.dtype) for array in columns]

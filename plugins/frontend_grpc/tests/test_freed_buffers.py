@@ -18,7 +18,8 @@ from .fake_engine import FakeEngine, eventually, run, serving
 
 SIZE, CALLS = 2**20, 16
 INFER, STREAM, LOAD = (
-    f"/inference.GRPCInferenceService/{name}" for name in ("ModelInfer", "ModelStreamInfer", "RepositoryModelLoad")
+    f"/inference.GRPCInferenceService/{name}"
+    for name in ("ModelInfer", "ModelStreamInfer", "RepositoryModelLoad")
 )
 
 
@@ -79,7 +80,12 @@ class ChainingEngine(StatelessEngine):
 @pytest.mark.parametrize("engine", [StatelessEngine, ChainingEngine])
 @pytest.mark.parametrize(
     ("path", "sent"),
-    [(INFER, request("nowhere")), (INFER, request("broken")), (INFER, request("failing")), (LOAD, loading())],
+    [
+        (INFER, request("nowhere")),
+        (INFER, request("broken")),
+        (INFER, request("failing")),
+        (LOAD, loading()),
+    ],
 )
 def test_a_refused_call_retains_no_memory(engine, path, sent, unlogged):
     async def scenario():
@@ -98,7 +104,10 @@ def test_a_refused_call_retains_no_memory(engine, path, sent, unlogged):
 @pytest.mark.parametrize("model", ["identity", "nowhere", "failing"])
 def test_an_open_stream_retains_no_finished_requests(model):
     async def scenario():
-        async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
+        async with (
+            serving(FakeEngine()) as frontend,
+            grpc.aio.insecure_channel(frontend.address()) as channel,
+        ):
             call = channel.stream_stream(STREAM)()
             sent = request(model)
             async with nothing_retained():

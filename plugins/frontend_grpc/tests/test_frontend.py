@@ -36,7 +36,9 @@ def test_a_wrong_option_is_refused():
 @pytest.mark.skipif(not has_ipv6(), reason="needs IPv6")
 def test_the_host_option_overrides_the_server_host():
     async def scenario():
-        frontend = frontend_class()(GrpcOptions(port=0, host="::1"), FrontendContext("192.0.2.1", logging.getLogger()))
+        frontend = frontend_class()(
+            GrpcOptions(port=0, host="::1"), FrontendContext("192.0.2.1", logging.getLogger())
+        )
         await frontend.start(FakeEngine())
         assert frontend.address().startswith("[::1]:")
         await frontend.stop()
@@ -65,8 +67,12 @@ def test_a_port_is_shared_only_with_reuse_port():
 @pytest.mark.parametrize("reuse", [False, True])
 def test_an_unavailable_address_is_reported_with_the_reason(reuse, capfd):
     async def scenario():
-        frontend = frontend_class()(GrpcOptions(reuse_port=reuse), FrontendContext("192.0.2.1", logging.getLogger()))
-        with pytest.raises(StartupError, match=r"cannot listen on 192.0.2.1:8001: Cannot assign requested address"):
+        frontend = frontend_class()(
+            GrpcOptions(reuse_port=reuse), FrontendContext("192.0.2.1", logging.getLogger())
+        )
+        with pytest.raises(
+            StartupError, match=r"cannot listen on 192.0.2.1:8001: Cannot assign requested address"
+        ):
             await frontend.start(FakeEngine())
         await frontend.stop()
 

@@ -13,7 +13,9 @@ from .fake_engine import FakeEngine, run, serving
 CALLS = 40  # more than the threads that compress and decompress
 
 
-@pytest.mark.parametrize(("method", "call"), [("load_model", "load_model"), ("is_model_ready", "is_model_ready")])
+@pytest.mark.parametrize(
+    ("method", "call"), [("load_model", "load_model"), ("is_model_ready", "is_model_ready")]
+)
 def test_waiting_calls_do_not_block_compressed_inference(method, call):
     async def scenario():
         engine, release, entered = FakeEngine(), threading.Event(), threading.Semaphore(0)
@@ -32,7 +34,10 @@ def test_waiting_calls_do_not_block_compressed_inference(method, call):
         setattr(engine, method, hang)
         data = np.zeros(1 << 16, np.int32)
         inputs = [aio_client.InferInput("X", [1 << 16], "INT32").set_data_from_numpy(data)]
-        async with serving(engine) as frontend, aio_client.InferenceServerClient(frontend.address()) as client:
+        async with (
+            serving(engine) as frontend,
+            aio_client.InferenceServerClient(frontend.address()) as client,
+        ):
             calls = [asyncio.ensure_future(getattr(client, call)("identity")) for _ in range(CALLS)]
             try:
                 await asyncio.get_running_loop().run_in_executor(waiting, wait_for_all)

@@ -19,7 +19,10 @@ SERVING, NOT_SERVING = HealthCheckResponse.SERVING, HealthCheckResponse.NOT_SERV
 def test_check_follows_the_readiness_of_the_server(service):
     async def scenario():
         engine = FakeEngine()
-        async with serving(engine) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
+        async with (
+            serving(engine) as frontend,
+            grpc.aio.insecure_channel(frontend.address()) as channel,
+        ):
             check = HealthStub(channel).Check
             assert (await check(HealthCheckRequest(service=service))).status == SERVING
             engine.ready = False
@@ -30,8 +33,14 @@ def test_check_follows_the_readiness_of_the_server(service):
 
 def test_watchers_are_notified_of_draining_and_end_with_the_server():
     async def scenario():
-        async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
-            calls = [HealthStub(channel).Watch(HealthCheckRequest(service=name)) for name in ("", SERVICE)]
+        async with (
+            serving(FakeEngine()) as frontend,
+            grpc.aio.insecure_channel(frontend.address()) as channel,
+        ):
+            calls = [
+                HealthStub(channel).Watch(HealthCheckRequest(service=name))
+                for name in ("", SERVICE)
+            ]
             assert [(await call.read()).status for call in calls] == [SERVING] * 2
             await frontend.drain()
             assert [(await call.read()).status for call in calls] == [NOT_SERVING] * 2

@@ -5,7 +5,15 @@ import asyncio
 import numpy as np
 import pytest
 
-from tritonpy import Cancelled, DecoupledRefused, InferRequest, InferResponse, Internal, Tensor, TritonError
+from tritonpy import (
+    Cancelled,
+    DecoupledRefused,
+    InferRequest,
+    InferResponse,
+    Internal,
+    Tensor,
+    TritonError,
+)
 from tritonpy_frontend_grpc.infer_sink import DECOUPLED_UNSUPPORTED, InferResponseSink
 from tritonpy_protos.grpc_service_pb2 import ModelInferResponse
 
@@ -23,7 +31,9 @@ def deliver(*pairs, end=None):
     ended = []
 
     async def scenario():
-        sink = InferResponseSink(asyncio.get_running_loop(), end or (lambda *each: ended.append(each)), WrappedError)
+        sink = InferResponseSink(
+            asyncio.get_running_loop(), end or (lambda *each: ended.append(each)), WrappedError
+        )
         for call, response in pairs:
             sink.put(InferRequest("m", {}, sink, tag=call), response)
         assert ended == []
@@ -47,12 +57,17 @@ def test_calls_end_with_their_responses_in_order():
     assert [call for call, _ in ended] == calls
     for value, (_, answer) in enumerate(ended):
         message = ModelInferResponse.FromString(answer)
-        assert (message.id, message.raw_output_contents[0]) == ("abc", np.full(2, value, np.int32).tobytes())
+        assert (message.id, message.raw_output_contents[0]) == (
+            "abc",
+            np.full(2, value, np.int32).tobytes(),
+        )
 
 
 def test_ended_calls_are_skipped():
     call = FakeCall()
-    assert [each for each, _ in deliver((FakeCall(over=True), numbers(1)), (call, numbers(2)))] == [call]
+    assert [each for each, _ in deliver((FakeCall(over=True), numbers(1)), (call, numbers(2)))] == [
+        call
+    ]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +122,10 @@ def sent_by_a_sender(*values):
 def test_a_call_ends_with_its_only_response_and_an_empty_final_one():
     call = FakeCall()
     ((_, answer),) = deliver(*[(call, each) for each in sent_by_a_sender(7)])
-    assert ModelInferResponse.FromString(answer).raw_output_contents[0] == np.full(2, 7, np.int32).tobytes()
+    assert (
+        ModelInferResponse.FromString(answer).raw_output_contents[0]
+        == np.full(2, 7, np.int32).tobytes()
+    )
 
 
 @pytest.mark.parametrize("last", [numbers(3), InferResponse((), error=Internal("no second one"))])

@@ -31,9 +31,13 @@ assert "grpc" not in sys.modules
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
-@pytest.mark.parametrize("order", [("tritonclient.grpc", "frontend"), ("frontend", "tritonclient.grpc")])
+@pytest.mark.parametrize(
+    "order", [("tritonclient.grpc", "frontend"), ("frontend", "tritonclient.grpc")]
+)
 def test_the_client_may_be_imported_before_or_after(order):
-    names = ["tritonpy_frontend_grpc.grpcio.frontend" if name == "frontend" else name for name in order]
+    names = [
+        "tritonpy_frontend_grpc.grpcio.frontend" if name == "frontend" else name for name in order
+    ]
     code = f"""
 import {names[0]}
 import {names[1]}

@@ -28,7 +28,8 @@ COMPARED = (
     "sink",
 )  # fmt: skip
 arrays = st.tuples(
-    st.sampled_from([np.int8, np.uint16, np.int32, np.float64, np.bool_]), st.lists(st.integers(0, 3), max_size=3)
+    st.sampled_from([np.int8, np.uint16, np.int32, np.float64, np.bool_]),
+    st.lists(st.integers(0, 3), max_size=3),
 )
 FLOATS = MessageInputLayout("X", "FP32", (1, 2), (1, 2), np.dtype(np.float32), 8)
 TEXTS = MessageInputLayout("S", "BYTES", (1, 1), (0,), np.dtype(np.uint8), -1)
@@ -64,10 +65,16 @@ def learn_messages(*messages):
 
 
 def assert_equal(request, expected):
-    assert [getattr(request, name) for name in COMPARED] == [getattr(expected, name) for name in COMPARED]
+    assert [getattr(request, name) for name in COMPARED] == [
+        getattr(expected, name) for name in COMPARED
+    ]
     assert list(request.inputs) == list(expected.inputs)
     for tensor, other in zip(request.inputs.values(), expected.inputs.values(), strict=True):
-        assert (tensor.name, tensor.datatype, tensor.shape) == (other.name, other.datatype, other.shape)
+        assert (tensor.name, tensor.datatype, tensor.shape) == (
+            other.name,
+            other.datatype,
+            other.shape,
+        )
         assert tensor.data.dtype == other.data.dtype
         np.testing.assert_array_equal(tensor.data, other.data)
 
@@ -82,7 +89,9 @@ def test_a_layout_is_cached_from_the_third_request_on():
 
 def test_the_data_and_the_id_may_differ():
     known = learn_messages(message(id="first"))
-    raw = message(np.array([-5, 7], np.int32).tobytes(), id="second \N{SNOWMAN}").SerializeToString()
+    raw = message(
+        np.array([-5, 7], np.int32).tobytes(), id="second \N{SNOWMAN}"
+    ).SerializeToString()
     request = read(known, raw)
     assert_equal(request, decoded(raw))
     assert request.inputs["X"].data.tolist() == [-5, 7]
@@ -117,7 +126,11 @@ def test_a_different_message_is_not_matched(other):
 def test_two_data_fields_for_one_tensor_are_not_matched():
     raw = message().SerializeToString()
     assert (
-        read(learn_messages(message()), raw + ModelInferRequest(raw_input_contents=[b"x"]).SerializeToString()) is None
+        read(
+            learn_messages(message()),
+            raw + ModelInferRequest(raw_input_contents=[b"x"]).SerializeToString(),
+        )
+        is None
     )
 
 
@@ -146,7 +159,12 @@ def test_unknown_fields_are_left_to_the_parser():
 
 
 def test_two_ids_are_left_to_the_parser():
-    assert read_outline(ModelInferRequest(id="a").SerializeToString() + message(id="b").SerializeToString()) is None
+    assert (
+        read_outline(
+            ModelInferRequest(id="a").SerializeToString() + message(id="b").SerializeToString()
+        )
+        is None
+    )
 
 
 def test_outputs_priority_and_timeout_are_cached():
@@ -170,7 +188,9 @@ def of_sequence(sequence_id, *, start=False, end=False, order="ise", **fields):
         "e": {"sequence_end": InferParameter(bool_param=end)},
     }
     ahead = ModelInferRequest(model_name="m", **fields).SerializeToString()
-    written = b"".join([ModelInferRequest(parameters=entries[each]).SerializeToString() for each in order])
+    written = b"".join(
+        [ModelInferRequest(parameters=entries[each]).SerializeToString() for each in order]
+    )
     rest = message()
     rest.ClearField("model_name")
     return ahead + written + rest.SerializeToString()
@@ -259,13 +279,22 @@ def test_an_entry_beyond_its_field_is_left_to_the_parser():
         key, text = field(0x0A, b"sequence_id"), bytes([0x1A, size]) + b"a"
         return bytes([0x22, len(key) + size + 4]) + key + bytes([0x12, size + 2]) + text
 
-    model, rest = ModelInferRequest(model_name="m").SerializeToString(), message().SerializeToString()
+    model, rest = (
+        ModelInferRequest(model_name="m").SerializeToString(),
+        message().SerializeToString(),
+    )
     start = field(0x22, field(0x0A, b"sequence_start") + field(0x12, b"\x08\1"))
     known = MessageLayoutCache()
     for _ in range(2):
         learn(known, truncated_entry(1) + model + start + truncated_entry(1) + rest)
     assert read(known, truncated_entry(1) + model + start + truncated_entry(1) + rest) is not None
-    assert read(known, truncated_entry(1 + len(start)) + model + b"a" * len(start) + truncated_entry(1) + rest) is None
+    assert (
+        read(
+            known,
+            truncated_entry(1 + len(start)) + model + b"a" * len(start) + truncated_entry(1) + rest,
+        )
+        is None
+    )
 
 
 def in_a_region():
@@ -321,13 +350,21 @@ def test_too_many_data_fields_have_no_outline():
 
 
 def test_the_cache_size_is_bounded():
-    known = learn_messages(*[message(model_version=str(number)) for number in range(MAX_LAYOUTS + 1)])
+    known = learn_messages(
+        *[message(model_version=str(number)) for number in range(MAX_LAYOUTS + 1)]
+    )
     assert len(known._layouts) == 1
 
 
 @given(st.lists(arrays, min_size=1, max_size=3), st.text(max_size=5), st.booleans(), st.data())
 def test_a_cached_request_equals_the_decoded_one(given_inputs, request_id, names_outputs, data):
-    names = {np.int8: "INT8", np.uint16: "UINT16", np.int32: "INT32", np.float64: "FP64", np.bool_: "BOOL"}
+    names = {
+        np.int8: "INT8",
+        np.uint16: "UINT16",
+        np.int32: "INT32",
+        np.float64: "FP64",
+        np.bool_: "BOOL",
+    }
     sent = ModelInferRequest(model_name="m", id=request_id)
     for number, (dtype, shape) in enumerate(given_inputs):
         sent.inputs.add(name=f"X{number}", datatype=names[dtype], shape=shape)
@@ -394,7 +431,9 @@ def test_messages_without_an_id_or_with_less_data_have_other_templates(request_i
 
 def test_a_template_requires_the_same_description_of_the_data():
     assert not form_of(message_of_two("m")).fits(message_of_two("n"))
-    assert not form_of(message_of_two(request_id="ab", text=b"xy")).fits(message_of_two(request_id="", text=b"xyabcd"))
+    assert not form_of(message_of_two(request_id="ab", text=b"xy")).fits(
+        message_of_two(request_id="", text=b"xyabcd")
+    )
 
 
 def test_an_id_that_is_not_utf8_raises():
@@ -406,8 +445,12 @@ def test_an_id_that_is_not_utf8_raises():
 
 
 def test_a_template_is_found_among_others_of_its_length():
-    templates = forms_of(message_of_two("a"), message_of_two("b"), message_of_two("c", request_id="longer"))
-    assert [templates.find(message_of_two(model)).fits(message_of_two(model)) for model in "ab"] == [True, True]
+    templates = forms_of(
+        message_of_two("a"), message_of_two("b"), message_of_two("c", request_id="longer")
+    )
+    assert [
+        templates.find(message_of_two(model)).fits(message_of_two(model)) for model in "ab"
+    ] == [True, True]
     assert templates.find(message_of_two("c")) is None
 
 
@@ -442,5 +485,9 @@ def test_a_modified_message_decodes_like_protobuf_or_is_not_matched(at, value):
         expected = decode_request(ModelInferRequest.FromString(changed), SINK)
         assert (request.model_name, request.id) == (expected.model_name, expected.id)
         for tensor, other in zip(request.inputs.values(), expected.inputs.values(), strict=True):
-            assert (tensor.name, tensor.datatype, tensor.shape) == (other.name, other.datatype, other.shape)
+            assert (tensor.name, tensor.datatype, tensor.shape) == (
+                other.name,
+                other.datatype,
+                other.shape,
+            )
             assert tensor.data.tobytes() == other.data.tobytes()

@@ -30,7 +30,9 @@ class PemFiles:
 
     def __init__(self, folder):
         self.folder = folder
-        self.options = {name: str(folder / name) for name in ("certificate_file", "key_file", "client_ca_file")}
+        self.options = {
+            name: str(folder / name) for name in ("certificate_file", "key_file", "client_ca_file")
+        }
         AUTHORITY.cert_pem.write_to_path(folder / "client_ca_file")
         self.renew()
 
@@ -129,7 +131,10 @@ def test_a_client_without_a_trusted_certificate_is_refused(pem):
 
 def test_client_certificates_are_optional_without_mutual_tls(pem):
     async def scenario():
-        async with serving(FakeEngine(), tls=pem.tls()) as frontend, secure(frontend, pem) as channel:
+        async with (
+            serving(FakeEngine(), tls=pem.tls()) as frontend,
+            secure(frontend, pem) as channel,
+        ):
             assert await live(channel)
 
     run(scenario)
@@ -150,7 +155,10 @@ def test_plain_text_is_refused_with_tls(pem):
 
 def test_a_renewed_certificate_is_used_for_new_connections(pem):
     async def scenario():
-        async with serving(FakeEngine(), tls=pem.tls()) as frontend, secure(frontend, pem) as channel:
+        async with (
+            serving(FakeEngine(), tls=pem.tls()) as frontend,
+            secure(frontend, pem) as channel,
+        ):
             assert await live(channel)
             before = await asyncio.to_thread(serial, frontend, pem)
             pem.renew()
@@ -182,7 +190,8 @@ def test_an_invalid_tls_file_is_named_at_startup(pem, name):
 
     async def scenario():
         with pytest.raises(
-            StartupError, match=rf"frontends.grpc.tls.{name} '.*/{name}': cannot read the file: No such file"
+            StartupError,
+            match=rf"frontends.grpc.tls.{name} '.*/{name}': cannot read the file: No such file",
         ):
             async with serving(FakeEngine(), tls=pem.tls(mutual=True)):
                 pass
@@ -198,7 +207,8 @@ def test_incomplete_tls_options_are_rejected():
 @contextlib.asynccontextmanager
 async def on_socket(path, **options):
     frontend = frontend_class()(
-        GrpcOptions(host=f"unix:{path}", **options), FrontendContext("127.0.0.1", logging.getLogger())
+        GrpcOptions(host=f"unix:{path}", **options),
+        FrontendContext("127.0.0.1", logging.getLogger()),
     )
     try:
         await frontend.start(FakeEngine())
@@ -214,8 +224,12 @@ def test_a_unix_socket_is_served_and_removed_at_shutdown(tmp_path):
         async with on_socket(path, socket_mode="0600") as frontend:
             assert frontend.address() == f"unix:{path}"
             assert path.stat().st_mode & 0o777 == 0o600
-            async with tritonclient.grpc.aio.InferenceServerClient(frontend.address()) as connection:
-                tensor = client.InferInput("IN", [1], "INT32").set_data_from_numpy(np.array([7], np.int32))
+            async with tritonclient.grpc.aio.InferenceServerClient(
+                frontend.address()
+            ) as connection:
+                tensor = client.InferInput("IN", [1], "INT32").set_data_from_numpy(
+                    np.array([7], np.int32)
+                )
                 assert (await connection.infer("identity", [tensor])).as_numpy("IN") == [7]
         assert not path.exists()
 
@@ -226,7 +240,9 @@ def test_a_unix_socket_may_be_encrypted(tmp_path, pem):
     async def scenario():
         async with on_socket(tmp_path / "grpc.sock", tls=pem.tls()) as frontend:
             options = [("grpc.ssl_target_name_override", "localhost")]
-            async with grpc.aio.secure_channel(frontend.address(), credentials(pem), options) as channel:
+            async with grpc.aio.secure_channel(
+                frontend.address(), credentials(pem), options
+            ) as channel:
                 assert await live(channel)
 
     run(scenario)
@@ -250,7 +266,10 @@ def test_the_socket_of_a_dead_server_is_replaced(tmp_path):
         dead.bind(str(path))
 
     async def scenario():
-        async with on_socket(path) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
+        async with (
+            on_socket(path) as frontend,
+            grpc.aio.insecure_channel(frontend.address()) as channel,
+        ):
             assert await live(channel)
 
     run(scenario)
@@ -258,7 +277,9 @@ def test_the_socket_of_a_dead_server_is_replaced(tmp_path):
 
 def test_a_unix_socket_in_a_missing_folder_is_reported(tmp_path, capfd):
     async def scenario():
-        with pytest.raises(StartupError, match=r"cannot listen on unix:.*: No such file or directory"):
+        with pytest.raises(
+            StartupError, match=r"cannot listen on unix:.*: No such file or directory"
+        ):
             async with on_socket(tmp_path / "nowhere" / "grpc.sock"):
                 pass
 

@@ -17,21 +17,40 @@ def test_every_handler_returns_the_type_of_its_method():
     engine = FakeEngine()
     methods = {method.name: method for method in METHODS}
     for name, function in MANAGEMENT.items():
-        message = methods[name].request(name="identity") if name == "ModelReady" else methods[name].request()
+        message = (
+            methods[name].request(name="identity")
+            if name == "ModelReady"
+            else methods[name].request()
+        )
         assert isinstance(function(engine, message), methods[name].response)
     assert set(MANAGEMENT) >= BLOCKING
 
 
 def test_statistics_are_complete():
-    found = MANAGEMENT["ModelStatistics"](FakeEngine(), pb.ModelStatisticsRequest(name="m", version="2")).model_stats[0]
+    found = MANAGEMENT["ModelStatistics"](
+        FakeEngine(), pb.ModelStatisticsRequest(name="m", version="2")
+    ).model_stats[0]
     assert (found.name, found.version, found.last_inference) == ("m", "1", 1_700_000_000_000)
     assert (found.inference_count, found.execution_count) == (9, 3)
-    kinds = ["success", "fail", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss"]
+    kinds = [
+        "success",
+        "fail",
+        "queue",
+        "compute_input",
+        "compute_infer",
+        "compute_output",
+        "cache_hit",
+        "cache_miss",
+    ]
     assert [getattr(found.inference_stats, kind).count for kind in kinds] == list(range(8))
     assert found.inference_stats.cache_miss.ns == 2**40
     assert found.response_stats["0"].cancel.ns == 2
     assert (found.batch_stats[0].batch_size, found.batch_stats[0].compute_output.count) == (4, 1)
-    assert (found.memory_usage[0].type, found.memory_usage[0].id, found.memory_usage[0].byte_size) == ("GPU", 1, 2**33)
+    assert (
+        found.memory_usage[0].type,
+        found.memory_usage[0].id,
+        found.memory_usage[0].byte_size,
+    ) == ("GPU", 1, 2**33)
 
 
 def test_the_version_text_reaches_the_engine_as_a_number():
@@ -43,7 +62,11 @@ def test_the_version_text_reaches_the_engine_as_a_number():
 
 def test_metadata_and_index_match_the_engine():
     metadata = MANAGEMENT["ModelMetadata"](FakeEngine(), pb.ModelMetadataRequest(name="m"))
-    assert (metadata.name, list(metadata.versions), metadata.platform) == ("m", ["1", "3"], "onnxruntime_onnx")
+    assert (metadata.name, list(metadata.versions), metadata.platform) == (
+        "m",
+        ["1", "3"],
+        "onnxruntime_onnx",
+    )
     assert [(item.name, item.datatype, list(item.shape)) for item in metadata.outputs] == [
         ("X", "FP32", [-1, 4]),
         ("Y", "BYTES", []),
@@ -53,14 +76,26 @@ def test_metadata_and_index_match_the_engine():
         ("identity", "1", "READY"),
         ("never", "", ""),
     ]
-    assert len(MANAGEMENT["RepositoryIndex"](FakeEngine(), pb.RepositoryIndexRequest(ready=True)).models) == 1
+    assert (
+        len(
+            MANAGEMENT["RepositoryIndex"](
+                FakeEngine(), pb.RepositoryIndexRequest(ready=True)
+            ).models
+        )
+        == 1
+    )
 
 
 def test_load_and_unload_pass_their_parameters():
     engine = FakeEngine()
     load, unload = MANAGEMENT["RepositoryModelLoad"], MANAGEMENT["RepositoryModelUnload"]
     load(engine, pb.RepositoryModelLoadRequest(model_name="m"))
-    load(engine, pb.RepositoryModelLoadRequest(model_name="m", parameters={"config": STRING, "file:1/x": BYTES}))
+    load(
+        engine,
+        pb.RepositoryModelLoadRequest(
+            model_name="m", parameters={"config": STRING, "file:1/x": BYTES}
+        ),
+    )
     dependents = {"unload_dependents": pb.ModelRepositoryParameter(bool_param=True)}
     unload(engine, pb.RepositoryModelUnloadRequest(model_name="m", parameters=dependents))
     unload(engine, pb.RepositoryModelUnloadRequest(model_name="m"))
@@ -119,11 +154,17 @@ class UnreadyEngine(FakeEngine):
 
 
 @pytest.mark.parametrize(
-    "error", [InvalidArgument("Request for unknown model: 'm' is not found"), NotFound("version 7 is not found")]
+    "error",
+    [
+        InvalidArgument("Request for unknown model: 'm' is not found"),
+        NotFound("version 7 is not found"),
+    ],
 )
 def test_an_unknown_model_or_version_is_not_ready(error):
     message = pb.ModelReadyRequest(name="m", version="7")
-    assert MANAGEMENT["ModelReady"](UnreadyEngine(error), message) == pb.ModelReadyResponse(ready=False)
+    assert MANAGEMENT["ModelReady"](UnreadyEngine(error), message) == pb.ModelReadyResponse(
+        ready=False
+    )
     with pytest.raises(type(error)):
         model_ready_or_error(UnreadyEngine(error), message)
 
@@ -132,4 +173,6 @@ def test_a_version_that_is_no_number_and_a_server_that_is_not_ready_are_errors()
     with pytest.raises(InvalidArgument, match="details: stol"):
         MANAGEMENT["ModelReady"](FakeEngine(), pb.ModelReadyRequest(name="identity", version="x"))
     with pytest.raises(Unavailable):
-        MANAGEMENT["ModelReady"](UnreadyEngine(Unavailable("Server not ready")), pb.ModelReadyRequest(name="identity"))
+        MANAGEMENT["ModelReady"](
+            UnreadyEngine(Unavailable("Server not ready")), pb.ModelReadyRequest(name="identity")
+        )

@@ -37,18 +37,26 @@ def found(sent, kind, **options):
     return payloads[0]
 
 
-@pytest.mark.parametrize("option", ["keepalive-time-ms", "max-connection-age-ms", "max-connections"])
+@pytest.mark.parametrize(
+    "option", ["keepalive-time-ms", "max-connection-age-ms", "max-connections"]
+)
 def test_invalid_values_are_rejected(option):
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({option: -1}, GrpcOptions)
 
 
 def test_a_silent_client_is_pinged_without_calls_if_permitted():
-    assert found(HELLO, PING, keepalive_time_ms=1000, keepalive_permit_without_calls=True) is not None
+    assert (
+        found(HELLO, PING, keepalive_time_ms=1000, keepalive_permit_without_calls=True) is not None
+    )
 
 
 def test_a_client_that_ignores_pings_is_disconnected():
-    options = {"keepalive_time_ms": 1000, "keepalive_timeout_ms": 100, "keepalive_permit_without_calls": True}
+    options = {
+        "keepalive_time_ms": 1000,
+        "keepalive_timeout_ms": 100,
+        "keepalive_permit_without_calls": True,
+    }
     assert b"ping_timeout" in found(HELLO, GOAWAY, **options)
 
 
@@ -60,7 +68,11 @@ def test_a_client_that_pings_too_often_is_disconnected():
 def test_frequent_pings_are_accepted_without_a_strike_limit():
     pings = frame(PING, payload=bytes(8)) * 20
     goaway = found(
-        HELLO + pings, GOAWAY, http2_max_ping_strikes=0, max_connection_age_ms=1000, max_connection_age_grace_ms=100
+        HELLO + pings,
+        GOAWAY,
+        http2_max_ping_strikes=0,
+        max_connection_age_ms=1000,
+        max_connection_age_grace_ms=100,
     )
     assert b"max_age" in goaway
 
@@ -76,7 +88,9 @@ def test_pings_at_the_configured_interval_are_no_strikes():
 
 
 def test_a_connection_is_closed_at_its_maximum_age():
-    assert b"max_age" in found(HELLO, GOAWAY, max_connection_age_ms=200, max_connection_age_grace_ms=100)
+    assert b"max_age" in found(
+        HELLO, GOAWAY, max_connection_age_ms=200, max_connection_age_grace_ms=100
+    )
 
 
 def test_a_connection_without_calls_ends():
@@ -112,7 +126,10 @@ def test_a_connection_above_the_limit_is_closed():
 
 def test_thousands_of_concurrent_calls_all_get_responses():
     async def scenario():
-        async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
+        async with (
+            serving(FakeEngine()) as frontend,
+            grpc.aio.insecure_channel(frontend.address()) as channel,
+        ):
             live = channel.unary_unary("/inference.GRPCInferenceService/ServerLive")
             answers = await asyncio.gather(*[live(b"") for _ in range(4000)])
             assert len(answers) == 4000
@@ -122,7 +139,10 @@ def test_thousands_of_concurrent_calls_all_get_responses():
 
 def test_an_oversized_head_is_refused():
     async def scenario():
-        async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
+        async with (
+            serving(FakeEngine()) as frontend,
+            grpc.aio.insecure_channel(frontend.address()) as channel,
+        ):
             live = channel.unary_unary("/inference.GRPCInferenceService/ServerLive")
             with pytest.raises(grpc.RpcError) as error:
                 await live(b"", metadata=[("large", "a" * 100_000)])

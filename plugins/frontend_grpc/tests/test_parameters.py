@@ -49,7 +49,9 @@ def test_other_parameters_are_passed_to_the_model_with_their_types(given):
 
 
 def test_a_sequence_id_may_be_a_string():
-    found = parse_parameters(of(sequence_id=("string_param", "a"), sequence_end=("bool_param", True)))
+    found = parse_parameters(
+        of(sequence_id=("string_param", "a"), sequence_end=("bool_param", True))
+    )
     assert found.sequence == SequenceInfo("a", end=True)
 
 
@@ -59,7 +61,10 @@ def test_a_negative_sequence_id_is_the_unsigned_number_of_the_same_bits():
 
 @pytest.mark.parametrize("nothing", [("int64_param", 0), ("string_param", "")])
 def test_an_empty_sequence_id_is_none(nothing):
-    assert parse_parameters(of(sequence_id=nothing, sequence_start=("bool_param", True))).sequence is None
+    assert (
+        parse_parameters(of(sequence_id=nothing, sequence_start=("bool_param", True))).sequence
+        is None
+    )
 
 
 @pytest.mark.parametrize(

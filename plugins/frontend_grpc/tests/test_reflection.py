@@ -4,7 +4,9 @@ import asyncio
 
 import grpc
 from google.protobuf.descriptor_pool import DescriptorPool
-from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
+    ProtoReflectionDescriptorDatabase,
+)
 
 from tritonpy_protos import METHODS, SERVICE
 
@@ -16,7 +18,10 @@ def test_reflection_lists_every_service_and_method():
         with grpc.insecure_channel(address) as channel:
             database = ProtoReflectionDescriptorDatabase(channel)
             pool = DescriptorPool(database)
-            return {name: list(pool.FindServiceByName(name).methods_by_name) for name in database.get_services()}
+            return {
+                name: list(pool.FindServiceByName(name).methods_by_name)
+                for name in database.get_services()
+            }
 
     async def scenario():
         async with serving(FakeEngine()) as frontend:

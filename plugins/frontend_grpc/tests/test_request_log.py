@@ -50,7 +50,9 @@ async def call(channel, name, sent=None, **options):
     raw = (
         sent
         if isinstance(sent, bytes)
-        else (sent or next(one for one in METHODS if one.name == name).request()).SerializeToString()
+        else (
+            sent or next(one for one in METHODS if one.name == name).request()
+        ).SerializeToString()
     )
     try:
         metadata = (("authorization", "Bearer s3cret"),)

@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 
 from tritonpy.frontend import RequestMemory
-from tritonpy_protos.grpc_service_pb2 import LogSettingsRequest, ModelInferRequest, RepositoryModelLoadRequest
+from tritonpy_protos.grpc_service_pb2 import (
+    LogSettingsRequest,
+    ModelInferRequest,
+    RepositoryModelLoadRequest,
+)
 
 from .fake_engine import FakeEngine, eventually, run, serving
 from .frames import DATA, HEADERS, HELLO, INFER, STREAM, RawConnection, frame, head
@@ -26,7 +30,9 @@ ASSEMBLES = pytest.mark.skipif(
 
 
 def message(model, size):
-    infer_request = ModelInferRequest(model_name=model, raw_input_contents=[np.zeros(size, np.uint8).tobytes()])
+    infer_request = ModelInferRequest(
+        model_name=model, raw_input_contents=[np.zeros(size, np.uint8).tobytes()]
+    )
     infer_request.inputs.add(name="IN", datatype="UINT8", shape=[size])
     return infer_request.SerializeToString()
 
@@ -62,7 +68,9 @@ def test_a_message_beyond_the_memory_budget_names_the_option():
         assert "bytes for requests and unsent responses are in use" in text
         assert "--request-memory" in text
         assert memory.refused
-        assert (await outcome(channel, "ModelInfer", message("identity", 100_000)))[0] is grpc.StatusCode.OK
+        assert (await outcome(channel, "ModelInfer", message("identity", 100_000)))[
+            0
+        ] is grpc.StatusCode.OK
 
     bounded(scenario)
 
@@ -92,11 +100,15 @@ def test_decompressed_data_counts_against_the_memory_budget():
 def test_incomplete_messages_count_against_the_memory_budget(path):
     async def scenario(channel, memory, port):
         part = b"\0" + (2 * LIMIT).to_bytes(4, "big") + bytes(LIMIT // 4)
-        connections = [await asyncio.to_thread(RawConnection, port, begun(path, part)) for _ in range(8)]
+        connections = [
+            await asyncio.to_thread(RawConnection, port, begun(path, part)) for _ in range(8)
+        ]
         await eventually(lambda: memory.refused)
         assert memory.used <= LIMIT
         for _ in range(20):  # small requests of other clients are served
-            assert (await outcome(channel, "ModelInfer", message("identity", 10)))[0] is grpc.StatusCode.OK
+            assert (await outcome(channel, "ModelInfer", message("identity", 10)))[
+                0
+            ] is grpc.StatusCode.OK
         for connection in connections:
             connection.__exit__()
 
@@ -129,7 +141,9 @@ def test_unread_responses_count_against_the_memory_budget():
         connection = await asyncio.to_thread(RawConnection, port, sent)
         await eventually(lambda: memory.refused)
         assert memory.used <= LIMIT
-        assert (await outcome(channel, "ModelInfer", message("identity", 10)))[0] is grpc.StatusCode.OK
+        assert (await outcome(channel, "ModelInfer", message("identity", 10)))[
+            0
+        ] is grpc.StatusCode.OK
         connection.__exit__()
 
     bounded(scenario)
@@ -151,7 +165,9 @@ def test_requests_of_a_stream_count_against_the_memory_budget():
 
 def test_a_message_above_max_body_bytes_is_refused():
     async def scenario(channel, _memory, _port):
-        assert (await outcome(channel, "ModelInfer", message("identity", 900)))[0] is grpc.StatusCode.OK
+        assert (await outcome(channel, "ModelInfer", message("identity", 900)))[
+            0
+        ] is grpc.StatusCode.OK
         for size in (1000, 100_000, 1_000_000):
             status, text = await outcome(channel, "ModelInfer", message("identity", size))
             assert status is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -170,6 +186,8 @@ def test_a_management_message_is_limited_to_one_mebibyte():
         assert "the maximum is 1048576 bytes" in text
         loading = RepositoryModelLoadRequest(model_name="m")
         loading.parameters["file:1/model"].bytes_param = bytes(2**21)
-        assert (await outcome(channel, "RepositoryModelLoad", loading.SerializeToString()))[0] is grpc.StatusCode.OK
+        assert (await outcome(channel, "RepositoryModelLoad", loading.SerializeToString()))[
+            0
+        ] is grpc.StatusCode.OK
 
     bounded(scenario, limit=0)

@@ -91,7 +91,10 @@ def test_the_client_manages_the_repository():
     engine = FakeEngine()
 
     def use(client):
-        assert [line.name for line in client.get_model_repository_index().models] == ["identity", "never"]
+        assert [line.name for line in client.get_model_repository_index().models] == [
+            "identity",
+            "never",
+        ]
         client.load_model("identity", config="{}", files={"file:1/model.onnx": b"\x00"})
         client.unload_model("identity", unload_dependents=True)
 
@@ -160,7 +163,11 @@ def test_an_internal_error_is_logged_and_hides_details(caplog):
         assert error.value.status() == "StatusCode.INTERNAL"
         assert "secret" not in error.value.message()
         error_id = error.value.message().split("error id ")[1].split()[0]
-        assert [record for record in caplog.records if error_id in record.getMessage() and record.exc_info]
+        assert [
+            record
+            for record in caplog.records
+            if error_id in record.getMessage() and record.exc_info
+        ]
 
     with caplog.at_level(logging.ERROR):
         with_sync_client(use)
@@ -168,7 +175,9 @@ def test_an_internal_error_is_logged_and_hides_details(caplog):
 
 def test_a_very_long_error_is_truncated():
     def use(client):
-        with pytest.raises(InferenceServerException, match="failed to load 'bad', because") as error:
+        with pytest.raises(
+            InferenceServerException, match="failed to load 'bad', because"
+        ) as error:
             client.load_model("bad")
         assert error.value.message().endswith(" ...")
 
@@ -177,14 +186,21 @@ def test_a_very_long_error_is_truncated():
 
 def test_a_client_reads_and_changes_settings():
     def use(client):
-        assert client.get_trace_settings(as_json=True)["settings"]["trace_rate"] == {"value": ["1000"]}
-        changed = client.update_trace_settings("identity", {"trace_rate": "5", "trace_level": ["OFF"]}, as_json=True)
+        assert client.get_trace_settings(as_json=True)["settings"]["trace_rate"] == {
+            "value": ["1000"]
+        }
+        changed = client.update_trace_settings(
+            "identity", {"trace_rate": "5", "trace_level": ["OFF"]}, as_json=True
+        )
         assert changed["settings"]["trace_rate"] == {"value": ["5"]}
         cleared = client.update_trace_settings("identity", {"trace_rate": None}, as_json=True)
         assert cleared["settings"]["trace_rate"] == {"value": ["1000"]}
         client.update_log_settings({"log_verbose_level": 2, "log_info": False})
         settings = client.get_log_settings(as_json=True)["settings"]
-        assert (settings["log_verbose_level"], settings["log_info"]) == ({"uint32_param": 2}, {"bool_param": False})
+        assert (settings["log_verbose_level"], settings["log_info"]) == (
+            {"uint32_param": 2},
+            {"bool_param": False},
+        )
 
     with_sync_client(use)
 
@@ -229,7 +245,10 @@ def test_a_draining_server_finishes_requests_and_refuses_new_ones():
         with pytest.raises(InferenceServerException) as error:
             await client.infer("identity", numbers())
         assert error.value.status() == "StatusCode.UNAVAILABLE"
-        assert error.value.message() == "GRPC server is shutting down and has stopped accepting new requests."
+        assert (
+            error.value.message()
+            == "GRPC server is shutting down and has stopped accepting new requests."
+        )
         assert not draining.done()
         assert await client.is_server_live()
         engine.held[0].respond(number(engine.held[0], 5, final=True))
@@ -243,7 +262,10 @@ def test_a_draining_server_finishes_requests_and_refuses_new_ones():
 @pytest.mark.parametrize("method", ["ModelInfer", "ModelMetadata"])
 def test_invalid_message_bytes_are_an_invalid_argument(method):
     async def scenario():
-        async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
+        async with (
+            serving(FakeEngine()) as frontend,
+            grpc.aio.insecure_channel(frontend.address()) as channel,
+        ):
             with pytest.raises(
                 grpc.aio.AioRpcError, match=f"2 bytes are not a message inference.{method}Request"
             ) as error:
@@ -261,7 +283,9 @@ def test_a_message_round_trips(name, version):
 
 @pytest.mark.parametrize("raw", [b"\xff", b"\x0a\x05abc", b"\x0a\x02\xff\xfe"])
 def test_invalid_bytes_and_utf8_are_refused(raw):
-    with pytest.raises(InvalidArgument, match=f"its {len(raw)} bytes are not a message inference.ModelReadyRequest"):
+    with pytest.raises(
+        InvalidArgument, match=f"its {len(raw)} bytes are not a message inference.ModelReadyRequest"
+    ):
         parse_message(ModelReadyRequest, raw)
 
 

@@ -18,7 +18,9 @@ def traced(engine, model="", **values):
     message = pb.TraceSettingRequest(model_name=model)
     for name, texts in values.items():
         message.settings[name].value.extend(texts)
-    return {name: list(value.value) for name, value in trace_setting(engine, message).settings.items()}
+    return {
+        name: list(value.value) for name, value in trace_setting(engine, message).settings.items()
+    }
 
 
 def logged(engine, *values):
@@ -26,7 +28,9 @@ def logged(engine, *values):
     for name, choice, value in values:
         setattr(message.settings[name], choice, value)
     answer = log_settings(engine, message).settings
-    return {name: getattr(value, value.WhichOneof("parameter_choice")) for name, value in answer.items()}
+    return {
+        name: getattr(value, value.WhichOneof("parameter_choice")) for name, value in answer.items()
+    }
 
 
 def test_trace_settings_are_read_changed_and_cleared(engine):
@@ -35,7 +39,11 @@ def test_trace_settings_are_read_changed_and_cleared(engine):
         "trace_level": ["OFF"], "trace_rate": ["1000"], "trace_count": ["-1"], "log_frequency": ["0"], "trace_file": [""],
         "trace_mode": ["triton"],
     }  # fmt: skip
-    assert traced(engine, trace_rate=["5"], trace_count=["7"]) == {**before, "trace_rate": ["5"], "trace_count": ["7"]}
+    assert traced(engine, trace_rate=["5"], trace_count=["7"]) == {
+        **before,
+        "trace_rate": ["5"],
+        "trace_count": ["7"],
+    }
     assert traced(engine, "identity", trace_rate=["3"])["trace_rate"] == ["3"]
     assert traced(engine, trace_rate=[]) == {**before, "trace_count": ["7"]}
     assert traced(engine, "identity")["trace_rate"] == ["3"]
@@ -44,10 +52,22 @@ def test_trace_settings_are_read_changed_and_cleared(engine):
 @pytest.mark.parametrize(
     ("values", "kind", "text"),
     [
-        ({"trace_file": ["x"]}, Unsupported, "trace file location can not be updated through network protocol"),
-        ({"trace_level": ["OFF", "TENSORS"]}, InvalidArgument, "Expect only one trace level 'OFF' is specified"),
+        (
+            {"trace_file": ["x"]},
+            Unsupported,
+            "trace file location can not be updated through network protocol",
+        ),
+        (
+            {"trace_level": ["OFF", "TENSORS"]},
+            InvalidArgument,
+            "Expect only one trace level 'OFF' is specified",
+        ),
         ({"trace_rate": ["1", "2"]}, InvalidArgument, "expect only 1 value for 'trace_rate'"),
-        ({"trace_count": ["-2"]}, InvalidArgument, "Unable to parse 'trace_count'. Expecting value >= -1, got: -2"),
+        (
+            {"trace_count": ["-2"]},
+            InvalidArgument,
+            "Unable to parse 'trace_count'. Expecting value >= -1, got: -2",
+        ),
     ],
 )
 def test_invalid_trace_settings_are_refused(engine, values, kind, text):
@@ -87,9 +107,21 @@ def test_changes_before_an_invalid_one_take_effect(engine):
 @pytest.mark.parametrize(
     ("name", "choice", "value", "kind", "text"),
     [
-        ("log_file", "string_param", "x", Unsupported, "log file location can not be updated through network protocol"),
+        (
+            "log_file",
+            "string_param",
+            "x",
+            Unsupported,
+            "log file location can not be updated through network protocol",
+        ),
         ("log_info", "uint32_param", 1, InvalidArgument, "expect boolean for 'log_info'"),
-        ("log_verbose_level", "bool_param", True, InvalidArgument, "expect int32 for 'log_verbose_level'"),
+        (
+            "log_verbose_level",
+            "bool_param",
+            True,
+            InvalidArgument,
+            "expect int32 for 'log_verbose_level'",
+        ),
         ("log_format", "bool_param", True, InvalidArgument, "expect string for 'log_format'"),
     ],
 )

@@ -15,7 +15,9 @@ def engine():
 
 
 def test_the_status_lists_every_region(engine):
-    found = SHARED_MEMORY["SystemSharedMemoryStatus"](engine, pb.SystemSharedMemoryStatusRequest(name="r"))
+    found = SHARED_MEMORY["SystemSharedMemoryStatus"](
+        engine, pb.SystemSharedMemoryStatusRequest(name="r")
+    )
     assert engine.calls == [("regions", "system", "r")]
     assert sorted(found.regions) == ["one", "two"]
     one = found.regions["one"]
@@ -30,9 +32,13 @@ def test_the_cuda_status_lists_devices(engine):
 
 
 def test_a_registration_is_passed_to_the_engine(engine):
-    message = pb.SystemSharedMemoryRegisterRequest(name="r", key="/k", offset=2**63, byte_size=2**64 - 1)
+    message = pb.SystemSharedMemoryRegisterRequest(
+        name="r", key="/k", offset=2**63, byte_size=2**64 - 1
+    )
     SHARED_MEMORY["SystemSharedMemoryRegister"](engine, message)
-    message = pb.CudaSharedMemoryRegisterRequest(name="c", raw_handle=b"\x00\xff", device_id=-1, byte_size=8)
+    message = pb.CudaSharedMemoryRegisterRequest(
+        name="c", raw_handle=b"\x00\xff", device_id=-1, byte_size=8
+    )
     SHARED_MEMORY["CudaSharedMemoryRegister"](engine, message)
     assert engine.calls == [
         ("register_system_region", "r", "/k", 2**63, 2**64 - 1), ("register_cuda_region", "c", b"\x00\xff", -1, 8),
@@ -41,10 +47,17 @@ def test_a_registration_is_passed_to_the_engine(engine):
 
 def test_errors_of_the_engine_are_raised(engine):
     with pytest.raises(AlreadyExists):
-        SHARED_MEMORY["SystemSharedMemoryRegister"](engine, pb.SystemSharedMemoryRegisterRequest(name="taken"))
+        SHARED_MEMORY["SystemSharedMemoryRegister"](
+            engine, pb.SystemSharedMemoryRegisterRequest(name="taken")
+        )
 
 
 def test_regions_are_unregistered_by_name_or_all(engine):
-    SHARED_MEMORY["SystemSharedMemoryUnregister"](engine, pb.SystemSharedMemoryUnregisterRequest(name="r"))
+    SHARED_MEMORY["SystemSharedMemoryUnregister"](
+        engine, pb.SystemSharedMemoryUnregisterRequest(name="r")
+    )
     SHARED_MEMORY["CudaSharedMemoryUnregister"](engine, pb.CudaSharedMemoryUnregisterRequest())
-    assert engine.calls == [("unregister_regions", "system", "r"), ("unregister_regions", "cuda", "")]
+    assert engine.calls == [
+        ("unregister_regions", "system", "r"),
+        ("unregister_regions", "cuda", ""),
+    ]

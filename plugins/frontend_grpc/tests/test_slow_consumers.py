@@ -44,7 +44,9 @@ class Producers:
         if request.cancelled:
             request.respond(InferResponse((), "decoupled", 1, request.id, empty=True))
         else:
-            request.sink.when_ready(request, lambda: self._loop.call_soon_threadsafe(self._continue, request))
+            request.sink.when_ready(
+                request, lambda: self._loop.call_soon_threadsafe(self._continue, request)
+            )
 
 
 def rss_mib() -> float:
@@ -80,7 +82,9 @@ def test_a_thousand_slow_consumers_use_bounded_memory(caplog):
             before = rss_mib()
             slow = []
             for number in range(CHANNELS):
-                channel = grpc.aio.insecure_channel(frontend.address(), [*SMALL_WINDOWS, ("tritonpy.test", number)])
+                channel = grpc.aio.insecure_channel(
+                    frontend.address(), [*SMALL_WINDOWS, ("tritonpy.test", number)]
+                )
                 await stack.enter_async_context(channel)
                 call = channel.stream_stream(STREAM.path, ModelInferRequest.SerializeToString)
                 slow += [call() for _ in range(CLIENTS // CHANNELS)]

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from tritonpy import Code
 from tritonpy_frontend_grpc.status import NAMES, STATUS, status_text
 
-OTHER_NAMES = {Code.INVALID_ARG: "INVALID_ARGUMENT", Code.UNSUPPORTED: "UNIMPLEMENTED", Code.CONFLICT: "ABORTED"}
+OTHER_NAMES = {
+    Code.INVALID_ARG: "INVALID_ARGUMENT",
+    Code.UNSUPPORTED: "UNIMPLEMENTED",
+    Code.CONFLICT: "ABORTED",
+}
 
 
 def test_every_code_has_the_number_of_its_status():

@@ -5,13 +5,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import CallbackSink, Cancelled, InferResponse, Internal, InvalidArgument, Tensor, TritonError
+from tritonpy import (
+    CallbackSink,
+    Cancelled,
+    InferResponse,
+    Internal,
+    InvalidArgument,
+    Tensor,
+    TritonError,
+)
 from tritonpy.frontend import StreamSink
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_frontend_grpc.parameters import wants_empty_final
 from tritonpy_frontend_grpc.stream import InferStream, ResponseWindow, StreamEntry
-from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferRequest, ModelStreamInferResponse
+from tritonpy_protos.grpc_service_pb2 import (
+    InferParameter,
+    ModelInferRequest,
+    ModelStreamInferResponse,
+)
 
 from .fake_engine import FakeEngine, number
 
@@ -35,7 +47,9 @@ class StreamHarness:
     def __init__(self, limit=2, ends_on_error=False, deadline_ns=0):
         self.engine = FakeEngine()
         self.changes = 0
-        self.stream = InferStream(ResponseWindow(limit, 1000), ends_on_error, self.change, deadline_ns)
+        self.stream = InferStream(
+            ResponseWindow(limit, 1000), ends_on_error, self.change, deadline_ns
+        )
         self.producers = DirectSink(self.stream.add_response)
 
     def change(self):
@@ -44,7 +58,12 @@ class StreamHarness:
     def send_request(self, model, request_id="", **fields):
         message = ModelInferRequest(model_name=model, id=request_id, **fields)
         entry = StreamEntry(self.stream)
-        entry.describe(message.id, message.model_name, message.model_version, wants_empty_final(message.parameters))
+        entry.describe(
+            message.id,
+            message.model_name,
+            message.model_version,
+            wants_empty_final(message.parameters),
+        )
         try:
             self.stream.take(entry, decode_request(message, SINK), self.engine, self.producers)
         except TritonError as error:
@@ -193,7 +212,9 @@ def test_a_producer_waits_for_a_slow_client():
 def test_the_byte_limit_applies_to_large_responses():
     harness = StreamHarness(limit=100)
     entry = harness.send_request("decoupled")
-    respond = InferResponse([Tensor.from_numpy("OUT", np.zeros(1000, np.uint8))], "decoupled", 1, final=False)
+    respond = InferResponse(
+        [Tensor.from_numpy("OUT", np.zeros(1000, np.uint8))], "decoupled", 1, final=False
+    )
     harness.respond(entry, respond)
     assert not entry.flow_control.ready
     harness.sent()
@@ -249,7 +270,9 @@ def test_an_error_after_the_only_response_is_not_sent(ends_on_error):
     )
     for each in (entry, infer_request):
         harness.respond(each, number(each.request, 1))
-        harness.respond(each, InferResponse((), "later", 1, each.id, error=Internal("no second one")))
+        harness.respond(
+            each, InferResponse((), "later", 1, each.id, error=Internal("no second one"))
+        )
     messages = harness.sent()
     assert [(message.infer_response.id, message.error_message) for message in messages] == [
         ("a", ""),

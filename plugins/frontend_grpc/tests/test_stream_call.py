@@ -10,7 +10,11 @@ import tritonclient.grpc as sync_client
 
 from tritonpy import InferResponse, Internal
 from tritonpy_protos import METHODS
-from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferRequest, ModelStreamInferResponse
+from tritonpy_protos.grpc_service_pb2 import (
+    InferParameter,
+    ModelInferRequest,
+    ModelStreamInferResponse,
+)
 
 from .fake_engine import WAIT_S, FakeEngine, echo, eventually, number, run, serving
 
@@ -29,7 +33,10 @@ def with_stream(use, count=1, metadata=None, **options):
 
     async def scenario():
         engine = FakeEngine()
-        async with serving(engine, **options) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
+        async with (
+            serving(engine, **options) as frontend,
+            grpc.aio.insecure_channel(frontend.address()) as channel,
+        ):
             open_call = channel.stream_stream(
                 STREAM.path, STREAM.request.SerializeToString, ModelStreamInferResponse.FromString
             )
@@ -48,13 +55,18 @@ def test_the_client_streams_in_order():
         with sync_client.InferenceServerClient(address) as client:
             client.start_stream(lambda result, error: answers.put((result, error)))
             for at in range(100):
-                tensor = sync_client.InferInput("X", [1], "INT32").set_data_from_numpy(np.array([at], np.int32))
+                tensor = sync_client.InferInput("X", [1], "INT32").set_data_from_numpy(
+                    np.array([at], np.int32)
+                )
                 client.async_stream_infer("identity", [tensor], request_id=str(at))
             found = [answers.get(timeout=WAIT_S) for _ in range(100)]
             client.stop_stream()
         assert [error for _, error in found] == [None] * 100
         assert [result.as_numpy("X").tolist() for result, _ in found] == [[at] for at in range(100)]
-        assert all(result.get_response().parameters["triton_final_response"].bool_param for result, _ in found)
+        assert all(
+            result.get_response().parameters["triton_final_response"].bool_param
+            for result, _ in found
+        )
 
     async def scenario():
         async with serving(FakeEngine()) as frontend:
@@ -88,7 +100,12 @@ def test_errors_do_not_end_the_stream():
         for model in ("unknown", "failing", "broken", "identity"):
             await call.write(infer_request(model, model))
         answers = [await call.read() for _ in range(4)]
-        assert [answer.infer_response.id for answer in answers] == ["unknown", "failing", "broken", "identity"]
+        assert [answer.infer_response.id for answer in answers] == [
+            "unknown",
+            "failing",
+            "broken",
+            "identity",
+        ]
         assert [bool(answer.error_message) for answer in answers] == [True, True, True, False]
         await call.done_writing()
         assert await call.read() is grpc.aio.EOF
@@ -175,7 +192,10 @@ def test_a_draining_server_refuses_on_open_streams_and_ends_them():
         engine.held[0].respond(echo(engine.held[0]))
         assert (await call.read()).infer_response.id == "1"
         refused = await call.read()
-        assert refused.error_message == "GRPC server is shutting down and has stopped accepting new requests."
+        assert (
+            refused.error_message
+            == "GRPC server is shutting down and has stopped accepting new requests."
+        )
         await draining
         await frontend.stop()
         with pytest.raises(grpc.aio.AioRpcError):
@@ -187,7 +207,10 @@ def test_a_draining_server_refuses_on_open_streams_and_ends_them():
 
 def test_an_invalid_message_does_not_end_the_stream():
     async def scenario():
-        async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
+        async with (
+            serving(FakeEngine()) as frontend,
+            grpc.aio.insecure_channel(frontend.address()) as channel,
+        ):
             call = channel.stream_stream(STREAM.path, None, ModelStreamInferResponse.FromString)()
             await call.write(b"\xff\xff")
             assert (await call.read()).error_message.startswith("unable to parse the request")

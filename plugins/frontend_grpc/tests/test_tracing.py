@@ -8,12 +8,17 @@ import pytest
 from tritonpy.tracing import TraceFamily, Tracer
 from tritonpy.types import TraceLevel
 from tritonpy_protos import METHODS
-from tritonpy_protos.grpc_service_pb2 import ModelInferRequest, ModelInferResponse, ModelStreamInferResponse
+from tritonpy_protos.grpc_service_pb2 import (
+    ModelInferRequest,
+    ModelInferResponse,
+    ModelStreamInferResponse,
+)
 
 from .fake_engine import FakeEngine, echo, eventually, number, run, serving
 
 INFER, STREAM = (
-    next(method for method in METHODS if method.name == name) for name in ("ModelInfer", "ModelStreamInfer")
+    next(method for method in METHODS if method.name == name)
+    for name in ("ModelInfer", "ModelStreamInfer")
 )
 WAITED = ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END"]
 SENT = ["GRPC_SEND_START", "GRPC_SEND_END"]
@@ -51,8 +56,13 @@ def traced(use):
 
     async def scenario():
         engine, tracer = FakeEngine(), RecordingTracer()
-        async with serving(engine, tracer=tracer) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
-            infer = channel.unary_unary(INFER.path, INFER.request.SerializeToString, ModelInferResponse.FromString)
+        async with (
+            serving(engine, tracer=tracer) as frontend,
+            grpc.aio.insecure_channel(frontend.address()) as channel,
+        ):
+            infer = channel.unary_unary(
+                INFER.path, INFER.request.SerializeToString, ModelInferResponse.FromString
+            )
             stream = channel.stream_stream(
                 STREAM.path, STREAM.request.SerializeToString, ModelStreamInferResponse.FromString
             )
@@ -64,7 +74,10 @@ def traced(use):
 
 def test_a_call_has_all_time_stamps():
     async def use(engine, tracer, infer, stream):
-        await infer(infer_request("identity"), metadata=(("traceparent", "00-ab"), ("authorization", "secret")))
+        await infer(
+            infer_request("identity"),
+            metadata=(("traceparent", "00-ab"), ("authorization", "secret")),
+        )
         await eventually(lambda: tracer.ended)
         assert tracer.ended == [[*WAITED, *SENT]]
         assert tracer.sampled == [("identity", {"traceparent": "00-ab"})]

@@ -19,7 +19,9 @@ def test_a_number_is_parsed(number):
     assert parse_version(str(number)) == number
 
 
-@pytest.mark.parametrize("text", ["one", "²", " ", "-", ".1", "9" * 19, "9" * 9000, "1\0", "1\0abc"])
+@pytest.mark.parametrize(
+    "text", ["one", "²", " ", "-", ".1", "9" * 19, "9" * 9000, "1\0", "1\0abc"]
+)
 def test_invalid_text_has_tritons_error_text(text):
     with pytest.raises(InvalidArgument) as refusal:
         parse_version(text)
@@ -36,7 +38,8 @@ def test_text_after_a_number_is_ignored(text):
 
 def test_a_negative_number_has_tritons_error_text():
     with pytest.raises(
-        InvalidArgument, match=r"^invalid model version specified '-3' , version should be an integral value > 0$"
+        InvalidArgument,
+        match=r"^invalid model version specified '-3' , version should be an integral value > 0$",
     ):
         parse_version("-3")
 

@@ -1,7 +1,7 @@
 """The inference protocol over gRPC, on an HTTP/2 server in the process or on grpcio's.
 
-The shared protocol code is at the top, each transport in a package: `h2`, the default, and `grpcio`.
-Discovery imports only this module; `grpc` is imported with the transport `grpcio`.
+The shared protocol code is at the top, each transport in a package: `h2`, the default, and
+`grpcio`. Discovery imports only this module; `grpc` is imported with the transport `grpcio`.
 """
 
 from __future__ import annotations

@@ -69,7 +69,9 @@ RPCS: Mapping[str, Rpc] = {
     f"/{_HEALTH}/Watch": Rpc(ApiCategory.HEALTH, Verb.READ),
     f"/{_REFLECTION}/ServerReflectionInfo": Rpc(ApiCategory.METADATA, Verb.READ),
 }
-_UNKNOWN_RPC = Rpc(ApiCategory.METADATA, Verb.ADMIN)  # an unlisted method needs the right of administrators
+_UNKNOWN_RPC = Rpc(
+    ApiCategory.METADATA, Verb.ADMIN
+)  # an unlisted method needs the right of administrators
 
 
 class GrpcAccess:
@@ -114,7 +116,11 @@ class GrpcAccess:
         rpc = RPCS.get(path, _UNKNOWN_RPC)
         authorizer = self._authorizer_for(rpc)
         if authorizer is not None and rpc.model_field:
-            authorizer.admit(joined_headers(_text_metadata(metadata)), rpc.verb, getattr(message, rpc.model_field))
+            authorizer.admit(
+                joined_headers(_text_metadata(metadata)),
+                rpc.verb,
+                getattr(message, rpc.model_field),
+            )
 
     def decode(self, message: ModelInferRequest, sink: Sink, metadata: Metadata) -> InferRequest:
         """Return the authorized request, with forwarded headers.
@@ -135,9 +141,15 @@ class GrpcAccess:
 
     def _authorizer_for(self, rpc: Rpc) -> Authorizer | None:
         authorizer = self._authorizer
-        is_open = authorizer is not None and rpc.category is ApiCategory.HEALTH and not authorizer.guards("health")
+        is_open = (
+            authorizer is not None
+            and rpc.category is ApiCategory.HEALTH
+            and not authorizer.guards("health")
+        )
         return None if is_open else authorizer
 
 
 def _text_metadata(metadata: Metadata) -> list[tuple[str, str]]:
-    return [(key, value) for key, value in metadata if isinstance(value, str)]  # credentials are never binary
+    return [
+        (key, value) for key, value in metadata if isinstance(value, str)
+    ]  # credentials are never binary

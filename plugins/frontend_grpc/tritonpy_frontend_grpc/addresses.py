@@ -24,5 +24,6 @@ def listen_error(name: str, port: int, error: Exception) -> StartupError:
     reason = getattr(error, "strerror", None) or error
     return StartupError(
         f"the gRPC frontend cannot listen on {name}:{port}: {reason}. "
-        "Stop the process that listens there, or choose another `port` or `host` under `frontends: grpc:`"
+        "Stop the process that listens there, or choose another `port` or `host` under "
+        "`frontends: grpc:`"
     )

@@ -24,32 +24,52 @@ class GrpcCallOptions(Options, frozen=True):
     """The keys of `frontends: grpc:` that concern calls."""
 
     infer_response_compression_level: Annotated[
-        Literal["none", "low", "medium", "high"], Meta(description="compression of responses, if the client accepts it")
+        Literal["none", "low", "medium", "high"],
+        Meta(description="compression of responses, if the client accepts it"),
     ] = "none"
     max_decompressed_size: Annotated[
         ByteSize, Meta(ge=1, description="largest message after decompression, in bytes")
     ] = LIMIT
     max_body_bytes: Annotated[
-        ByteSize, Meta(ge=0, description="largest message in bytes, 0 for any size; larger ones get RESOURCE_EXHAUSTED")
+        ByteSize,
+        Meta(
+            ge=0,
+            description=(
+                "largest message in bytes, 0 for any size; larger ones get RESOURCE_EXHAUSTED"
+            ),
+        ),
     ] = 0
     max_response_pool_size: Annotated[
-        int, Meta(ge=1, description="responses of one decoupled request that may wait for a slow client")
+        int,
+        Meta(
+            ge=1, description="responses of one decoupled request that may wait for a slow client"
+        ),
     ] = 1024
     max_response_pool_bytes: Annotated[
-        ByteSize, Meta(ge=1, description="bytes of such responses that may wait, not counting the last one")
+        ByteSize,
+        Meta(ge=1, description="bytes of such responses that may wait, not counting the last one"),
     ] = 2**20
     model_ready_errors: Annotated[
         bool,
         Meta(
-            description="ModelReady fails for an unknown model or version, as in newer Tritons, instead of ready=false"
+            description=(
+                "ModelReady fails for an unknown model or version, as in newer Tritons, "
+                "instead of ready=false"
+            )
         ),
     ] = False
     restricted_apis: Annotated[
         tuple[Restriction, ...],
-        Meta(description="groups of calls that require the header triton-grpc-protocol-KEY with a secret value"),
+        Meta(
+            description=(
+                "groups of calls that require the header triton-grpc-protocol-KEY with a secret "
+                "value"
+            )
+        ),
     ] = ()
     header_forward_pattern: Annotated[
-        str, Meta(description="metadata with a matching key become parameters of inference requests")
+        str,
+        Meta(description="metadata with a matching key become parameters of inference requests"),
     ] = ""
 
     def __post_init__(self) -> None:
@@ -76,11 +96,16 @@ def make_service(
 def make_access(options: GrpcCallOptions, context: FrontendContext) -> GrpcAccess | None:
     """Return the access checks; None if nothing restricts, forwards, keeps or authenticates."""
     authorizer, kept_headers = context.authorizer, context.kept_headers
-    if not (options.restricted_apis or options.header_forward_pattern or authorizer or kept_headers):
+    if not (
+        options.restricted_apis or options.header_forward_pattern or authorizer or kept_headers
+    ):
         return None
     from tritonpy_frontend_grpc.access import GrpcAccess
 
-    pattern, note = options.header_forward_pattern, _refusals(context) if options.restricted_apis else None
+    pattern, note = (
+        options.header_forward_pattern,
+        _refusals(context) if options.restricted_apis else None,
+    )
     return GrpcAccess(options.restricted_apis, pattern, authorizer, kept_headers, note)
 
 

@@ -7,19 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tritonpy import DTYPES, InferRequest, InvalidArgument, OutputSpec, Tensor, encode_strings, now_ns
+from tritonpy import (
+    DTYPES,
+    InferRequest,
+    InvalidArgument,
+    OutputSpec,
+    Tensor,
+    encode_strings,
+    now_ns,
+)
 from tritonpy.frontend import ITEMSIZES, RegionSlice, Sink
 from tritonpy_frontend_grpc.parameters import NONE_GIVEN, parse_parameters
 from tritonpy_frontend_grpc.version import parse_version
 
 if TYPE_CHECKING:
-    from tritonpy_protos.grpc_service_pb2 import InferParameter, InferTensorContents, ModelInferRequest
+    from tritonpy_protos.grpc_service_pb2 import (
+        InferParameter,
+        InferTensorContents,
+        ModelInferRequest,
+    )
 
     InputTensor = ModelInferRequest.InferInputTensor
     RequestedOutput = ModelInferRequest.InferRequestedOutputTensor
 
 UNKNOWN_DATATYPE = "<invalid>"  # stands for an unknown datatype; no model expects it
-# Each field with its datatypes. The last one is the type of the field; the others are widened to it.
+# Each field with its datatypes. The last one is the type of the field; the others are widened to
+# it.
 _FIELDS = (
     ("bool_contents", ("BOOL",)),
     ("int_contents", ("INT8", "INT16", "INT32")),
@@ -36,7 +49,8 @@ _UINT64 = 2**64 - 1  # signed in the protocol, unsigned in the server
 def decode_request(message: ModelInferRequest, sink: Sink) -> InferRequest:
     """Return the request in `message`; its tensors are views on the received bytes.
 
-    Raises InvalidArgument if the message is inconsistent. The engine validates it against the model.
+    Raises InvalidArgument if the message is inconsistent. The engine validates it against the
+    model.
     """
     received_ns = now_ns()
     version = parse_version(message.model_version)
@@ -65,12 +79,16 @@ def decode_request(message: ModelInferRequest, sink: Sink) -> InferRequest:
 
 def _inputs(message: ModelInferRequest) -> tuple[dict[str, Tensor], bool]:
     """Return the tensors, and whether any of them is in shared memory."""
-    raws = list(message.raw_input_contents)  # copied once: each access to an element creates a bytes object
+    raws = list(
+        message.raw_input_contents
+    )  # copied once: each access to an element creates a bytes object
     inputs: dict[str, Tensor] = {}
     taken, uses_regions = 0, False
     for given in message.inputs:
         name, datatype = given.name, given.datatype
-        data: bytes | RegionSlice | None = _region(given, message.model_name) if given.parameters else None
+        data: bytes | RegionSlice | None = (
+            _region(given, message.model_name) if given.parameters else None
+        )
         if data is not None:
             uses_regions = True
         elif given.HasField("contents"):
@@ -80,10 +98,13 @@ def _inputs(message: ModelInferRequest) -> tuple[dict[str, Tensor], bool]:
             taken += 1
         else:
             raise InvalidArgument(
-                f"unable to find data for input tensor '{name}' for model '{message.model_name}' in request."
+                f"unable to find data for input tensor '{name}' for model '{message.model_name}' "
+                "in request."
             )
         if name in inputs:
-            raise InvalidArgument(f"input '{name}' already exists in request").with_request_id(message.id)
+            raise InvalidArgument(f"input '{name}' already exists in request").with_request_id(
+                message.id
+            )
         shape = tuple(given.shape)
         if datatype not in ITEMSIZES:
             array = data if isinstance(data, RegionSlice) else np.frombuffer(data, np.uint8)
@@ -94,7 +115,8 @@ def _inputs(message: ModelInferRequest) -> tuple[dict[str, Tensor], bool]:
             inputs[name] = Tensor.from_buffer(name, datatype, shape, data)
     if taken < len(raws) and message.inputs:
         raise InvalidArgument(
-            f"the request has {len(raws)} raw_input_contents for {taken} inputs without shared memory "
+            f"the request has {len(raws)} raw_input_contents for {taken} inputs without shared "
+            "memory "
             f"for model '{message.model_name}'"
         )
     return inputs, uses_regions
@@ -103,7 +125,8 @@ def _inputs(message: ModelInferRequest) -> tuple[dict[str, Tensor], bool]:
 def _contents(given: InputTensor, has_raws: bool, model: str) -> bytes:
     if has_raws:
         raise InvalidArgument(
-            f"contents field must not be specified when using raw_input_contents for '{given.name}' for model '{model}'"
+            "contents field must not be specified when using raw_input_contents for "
+            f"'{given.name}' for model '{model}'"
         )
     datatype = given.datatype if given.datatype in ITEMSIZES else UNKNOWN_DATATYPE
     return contents_bytes(given.contents, datatype, given.name, model)
@@ -126,7 +149,9 @@ def _outputs(message: ModelInferRequest) -> tuple[dict[str, OutputSpec], bool]:
     for output in message.outputs:
         name = output.name
         if name in outputs:
-            raise InvalidArgument(f"output '{name}' already exists in request").with_request_id(message.id)
+            raise InvalidArgument(f"output '{name}' already exists in request").with_request_id(
+                message.id
+            )
         if output.parameters:
             outputs[name] = _output_spec(output)
             uses_regions = uses_regions or bool(outputs[name].region)
@@ -141,14 +166,20 @@ def _output_spec(output: RequestedOutput) -> OutputSpec:
     if "classification" in output.parameters:
         parameter = output.parameters["classification"]
         if parameter.WhichOneof("parameter_choice") != "int64_param":
-            raise InvalidArgument("invalid value type for 'classification' parameter, expected int64_param")
+            raise InvalidArgument(
+                "invalid value type for 'classification' parameter, expected int64_param"
+            )
         classes = parameter.int64_param
         if classes <= 0:
             raise InvalidArgument("invalid value for 'classification' parameter, expected >= 0")
         if region is not None:
-            raise InvalidArgument("output can't set both 'shared_memory_region' and 'classification'")
+            raise InvalidArgument(
+                "output can't set both 'shared_memory_region' and 'classification'"
+            )
     if region is not None:
-        return OutputSpec(output.name, region=region.name, offset=region.offset, byte_size=region.byte_size)
+        return OutputSpec(
+            output.name, region=region.name, offset=region.offset, byte_size=region.byte_size
+        )
     return OutputSpec(output.name, classes)
 
 
@@ -165,11 +196,15 @@ def contents_bytes(contents: InferTensorContents, datatype: str, name: str, mode
         elements = getattr(contents, field)
         if not elements:
             continue
-        unexpected = f"unexpected explicit tensor data for input tensor '{name}' for model '{model}'"
+        unexpected = (
+            f"unexpected explicit tensor data for input tensor '{name}' for model '{model}'"
+        )
         if found:
             raise InvalidArgument(f"{unexpected}, binary data was already supplied.")
         if datatype not in datatypes:
-            raise InvalidArgument(f"{unexpected} of type '{datatypes[-1]}', expected datatype '{datatype}'")
+            raise InvalidArgument(
+                f"{unexpected} of type '{datatypes[-1]}', expected datatype '{datatype}'"
+            )
         found = _wire_form(elements, datatype, datatypes[-1])
     return found or b""
 
@@ -189,19 +224,27 @@ def parse_region(parameters: Mapping[str, InferParameter], tensor: str) -> Regio
         for key in ("shared_memory_offset", "shared_memory_byte_size"):
             if key in parameters:
                 raise InvalidArgument(
-                    f"'{key}' can not be specified without 'shared_memory_region' parameter for tensor '{tensor}'"
+                    f"'{key}' can not be specified without 'shared_memory_region' parameter for "
+                    f"tensor '{tensor}'"
                 )
         return None
     region = parameters["shared_memory_region"]
     if region.WhichOneof("parameter_choice") != "string_param":
         raise _wrong_type("shared_memory_region", tensor, "string_param")
-    offset = _integer(parameters, "shared_memory_offset", tensor) if "shared_memory_offset" in parameters else 0
+    offset = (
+        _integer(parameters, "shared_memory_offset", tensor)
+        if "shared_memory_offset" in parameters
+        else 0
+    )
     if "shared_memory_byte_size" not in parameters:
         raise InvalidArgument(
-            "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter "
+            "'shared_memory_byte_size' must be specified along with 'shared_memory_region' "
+            "parameter "
             f"for tensor '{tensor}'"
         )
-    return RegionSlice(region.string_param, offset, _integer(parameters, "shared_memory_byte_size", tensor))
+    return RegionSlice(
+        region.string_param, offset, _integer(parameters, "shared_memory_byte_size", tensor)
+    )
 
 
 def _integer(parameters: Mapping[str, InferParameter], key: str, tensor: str) -> int:
@@ -211,4 +254,6 @@ def _integer(parameters: Mapping[str, InferParameter], key: str, tensor: str) ->
 
 
 def _wrong_type(key: str, tensor: str, expected: str) -> InvalidArgument:
-    return InvalidArgument(f"invalid value type for '{key}' parameter for tensor '{tensor}', expected {expected}.")
+    return InvalidArgument(
+        f"invalid value type for '{key}' parameter for tensor '{tensor}', expected {expected}."
+    )

@@ -32,8 +32,8 @@ def compression_name(raw: bytes) -> bytes:
 async def decompress_async(raw: bytes, limit: int, memory: Reservation | None = None) -> bytes:
     """Return the decompressed message; an uncompressed one is returned unchanged.
 
-    Raises InvalidArgument if it is damaged or exceeds `limit` bytes, and RequestMemoryFull if `memory`
-    cannot grow by its size.
+    Raises InvalidArgument if it is damaged or exceeds `limit` bytes, and RequestMemoryFull if
+    `memory` cannot grow by its size.
     """
     if len(raw) < INLINE_BELOW:
         return decompress(raw, limit, memory)

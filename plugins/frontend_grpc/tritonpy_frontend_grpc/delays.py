@@ -56,7 +56,9 @@ def read_delays(environment: Mapping[str, str], log: logging.Logger) -> Delays |
     def total(names: tuple[str, ...]) -> float:
         return sum([_number(name, environment[name], log) for name in names if name in environment])
 
-    delays = Delays(total(_ARRIVAL) / 1e3, total(_RESPONSE) / 1e3, total(_WRITE) / 1e3, total(_MANAGEMENT))
+    delays = Delays(
+        total(_ARRIVAL) / 1e3, total(_RESPONSE) / 1e3, total(_WRITE) / 1e3, total(_MANAGEMENT)
+    )
     return delays if any(delays) else None
 
 
@@ -64,14 +66,22 @@ def _number(name: str, text: str, log: logging.Logger) -> int:
     try:
         return max(int(text), 0)
     except ValueError:
-        log.error("Unable to parse the debug variable %s. Value provided: '%s' is not a valid integer.", name, text)
+        log.error(
+            "Unable to parse the debug variable %s. Value provided: '%s' is not a valid integer.",
+            name,
+            text,
+        )
         return 0
 
 
 def delayed_service(environment: Mapping[str, str], log: logging.Logger) -> type[InferenceService]:
     """Return the service class, with delays if the environment sets any."""
     delays = read_delays(environment, log)
-    return InferenceService if delays is None else type("DelayedService", (DelayedService,), {"delays": delays})
+    return (
+        InferenceService
+        if delays is None
+        else type("DelayedService", (DelayedService,), {"delays": delays})
+    )
 
 
 class DelayedService(InferenceService):

@@ -16,7 +16,11 @@ import numpy as np
 from tritonpy import Internal, ParameterValue, Tensor
 from tritonpy.frontend import RegionSlice
 from tritonpy_ipc import BlockRow, Rows, TensorSignature
-from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferResponse, ModelStreamInferResponse
+from tritonpy_protos.grpc_service_pb2 import (
+    InferParameter,
+    ModelInferResponse,
+    ModelStreamInferResponse,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,7 +32,8 @@ if TYPE_CHECKING:
 # Tags (field number and wire type) of fields that are written by hand.
 _RAW_OUTPUT = bytes([ModelInferResponse.RAW_OUTPUT_CONTENTS_FIELD_NUMBER << 3 | 2])
 _MAX_MESSAGE_BYTES = 2**31 - 1  # bytes of the largest message that protobuf reads
-_SHORT = 4096  # bytes of a row up to which the rows of a batch are encoded together, at the cost of a copy
+# Bytes of a row up to which the rows of a batch are encoded together, at the cost of a copy.
+_SHORT = 4096
 _NOTHING = np.empty(0, np.uint8)
 _INFER_RESPONSE = bytes([ModelStreamInferResponse.INFER_RESPONSE_FIELD_NUMBER << 3 | 2])
 
@@ -47,10 +52,14 @@ def encode_response(response: InferResponse) -> bytes:
     All data is raw, with one entry per output; the entry of an output in shared memory is empty.
     """
     outputs = response.outputs
-    if type(outputs) is BlockRow and not response.id and not response.parameters:  # the usual case for batches
+    if (
+        type(outputs) is BlockRow and not response.id and not response.parameters
+    ):  # the usual case for batches
         rows = outputs.block
         if rows.signature.nbytes <= _SHORT:
-            message: bytes = rows.derived(_messages, response.model_name, response.model_version)[outputs.position]
+            message: bytes = rows.derived(_messages, response.model_name, response.model_version)[
+                outputs.position
+            ]
             return message
     return _joined(_parts(response, b""))
 
@@ -85,7 +94,10 @@ def encode_failure(text: str, final: bool, request_id: str, model: str, version:
 def _joined(parts: list[Any]) -> bytes:
     message = b"".join(parts)
     if len(message) > _MAX_MESSAGE_BYTES:
-        raise Internal(f"the response has {len(message)} bytes, and gRPC carries {_MAX_MESSAGE_BYTES} at the most")
+        raise Internal(
+            f"the response has {len(message)} bytes, and gRPC carries {_MAX_MESSAGE_BYTES} at "
+            "the most"
+        )
     return message
 
 
@@ -95,7 +107,9 @@ def _stream_error(text: str, about: ModelInferResponse) -> bytes:
 
 def _final_response(request_id: str, model: str, version: str, final: bool) -> ModelInferResponse:
     flag = {"triton_final_response": InferParameter(bool_param=final)}
-    return ModelInferResponse(id=request_id, model_name=model, model_version=version, parameters=flag)
+    return ModelInferResponse(
+        id=request_id, model_name=model, model_version=version, parameters=flag
+    )
 
 
 def _parts(response: InferResponse, flag: bytes) -> list[Any]:
@@ -106,7 +120,12 @@ def _parts(response: InferResponse, flag: bytes) -> list[Any]:
         parts.append(_parameters(response.parameters))
     outputs = response.outputs
     if type(outputs) is BlockRow and outputs.block.signature.nbytes <= _SHORT:
-        return [*parts, outputs.block.derived(_messages, response.model_name, response.model_version)[outputs.position]]
+        return [
+            *parts,
+            outputs.block.derived(_messages, response.model_name, response.model_version)[
+                outputs.position
+            ],
+        ]
     parts.append(_model(response.model_name, response.model_version))
     raws: list[Any] = []
     for tensor in outputs:
@@ -130,7 +149,10 @@ def _messages(rows: Rows, model: str, version: int) -> list[bytes]:
 @lru_cache(maxsize=1024)
 def _head(signature: TensorSignature, model: str, version: int) -> bytes:
     return b"".join(
-        [_model(model, version), *[_output(each.name, each.datatype, each.shape) for each in signature.columns]]
+        [
+            _model(model, version),
+            *[_output(each.name, each.datatype, each.shape) for each in signature.columns],
+        ]
     )
 
 
@@ -179,5 +201,7 @@ def _parameters(parameters: Mapping[str, ParameterValue]) -> bytes:
 
 def _int64(key: str, value: int) -> int:
     if not -(2**63) <= value < 2**63:
-        raise Internal(f"response parameter '{key}' is {value}, which does not fit 64 bits: use a string")
+        raise Internal(
+            f"response parameter '{key}' is {value}, which does not fit 64 bits: use a string"
+        )
     return value

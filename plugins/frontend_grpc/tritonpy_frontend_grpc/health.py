@@ -18,8 +18,8 @@ from tritonpy_protos import SERVICE
 class Health:
     """Reports the readiness of the server.
 
-    Check ignores the service name; Watch accepts only known names. The engine does not signal changes
-    of its readiness, so a watcher polls it every `period_s` seconds.
+    Check ignores the service name; Watch accepts only known names. The engine does not signal
+    changes of its readiness, so a watcher polls it every `period_s` seconds.
     """
 
     def __init__(self, engine: Engine, period_s: float = 0.5) -> None:
@@ -42,7 +42,9 @@ class Health:
         """Return the current status."""
         return HealthCheckResponse(status=self._status())
 
-    async def Watch(self, request: HealthCheckRequest, context: Any) -> AsyncIterator[HealthCheckResponse]:  # noqa: N802
+    async def Watch(  # noqa: N802
+        self, request: HealthCheckRequest, context: Any
+    ) -> AsyncIterator[HealthCheckResponse]:
         """Yield the current status and every change."""
         known, last = request.service in ("", SERVICE), None
         while not self._closed:

@@ -7,7 +7,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tritonpy import DecoupledRefused, InferRequest, InferResponse, Internal, TritonError, Unsupported
+from tritonpy import (
+    DecoupledRefused,
+    InferRequest,
+    InferResponse,
+    Internal,
+    TritonError,
+    Unsupported,
+)
 from tritonpy.frontend import LoopQueueSink
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded, is_late
 from tritonpy_frontend_grpc.encode import encode_response
@@ -23,8 +30,8 @@ class InferResponseSink(LoopQueueSink):
 
     The `tag` of a request is its call.
 
-    `end` receives each call with its response message or error. `to_triton_error` converts an exception that
-    occurs while a response is encoded.
+    `end` receives each call with its response message or error. `to_triton_error` converts an
+    exception that occurs while a response is encoded.
     """
 
     def __init__(
@@ -44,7 +51,9 @@ class InferResponseSink(LoopQueueSink):
             call: InferCall = request.tag
             if call.over:
                 continue
-            if not response.final:  # from a response sender: the final response ends the call and may be empty
+            if (
+                not response.final
+            ):  # from a response sender: the final response ends the call and may be empty
                 call.responses += 1
                 call.first_response = call.first_response or response
                 continue
@@ -63,7 +72,11 @@ def _single_response(call: InferCall, last: InferResponse) -> InferResponse:
 
     Raises Internal if it had several.
     """
-    responses, first_response, call.first_response = call.responses + (not last.empty), call.first_response, None
+    responses, first_response, call.first_response = (
+        call.responses + (not last.empty),
+        call.first_response,
+        None,
+    )
     if responses != 1 or first_response is None:
         raise Internal(f"expected a single response, got {responses}")
     return first_response

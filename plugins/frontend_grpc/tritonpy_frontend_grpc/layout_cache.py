@@ -1,7 +1,8 @@
 """Cache of decoded message heads: clients describe the tensors of a model identically every time.
 
-Libraries write the data of a ModelInferRequest last. If the bytes before it match an earlier message,
-the tensors become views on the message, and nothing is parsed or copied. Independent of the transport.
+Libraries write the data of a ModelInferRequest last. If the bytes before it match an earlier
+message, the tensors become views on the message, and nothing is parsed or copied. Independent of
+the transport.
 """
 
 from __future__ import annotations
@@ -101,7 +102,11 @@ class MessageLayoutCache:
     def _make_template(self, raw: bytes) -> MessageTemplate | None:
         outline = read_outline(raw)
         layout = None if outline is None else self._layouts.get(outline.head)
-        if outline is None or layout is None or not _has_matching_data(layout.inputs, outline.spans):
+        if (
+            outline is None
+            or layout is None
+            or not _has_matching_data(layout.inputs, outline.spans)
+        ):
             return None
         template = MessageTemplate(raw, layout, outline)
         self._templates.remember(template, len(raw))
@@ -141,7 +146,12 @@ def read_outline(raw: bytes) -> MessageOutline | None:
             size, start = raw[at + 1], at + 2
             if size > 0x7F:
                 size, start = _varint(raw, at + 1)
-            if tag & 7 != _LENGTH_DELIMITED or tag > _LAST or start + size > MAX_HEAD_BYTES or (tag == _ID and id_end):
+            if (
+                tag & 7 != _LENGTH_DELIMITED
+                or tag > _LAST
+                or start + size > MAX_HEAD_BYTES
+                or (tag == _ID and id_end)
+            ):
                 return None
             if tag == _ID:
                 id_at, id_end = start, start + size
@@ -194,9 +204,14 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
     raise IndexError
 
 
-def _has_matching_data(layouts: Sequence[MessageInputLayout], spans: Sequence[tuple[int, int]]) -> bool:
+def _has_matching_data(
+    layouts: Sequence[MessageInputLayout], spans: Sequence[tuple[int, int]]
+) -> bool:
     return len(layouts) == len(spans) and all(
-        [layout.nbytes in (-1, end - start) for layout, (start, end) in zip(layouts, spans, strict=True)]
+        [
+            layout.nbytes in (-1, end - start)
+            for layout, (start, end) in zip(layouts, spans, strict=True)
+        ]
     )
 
 
@@ -215,7 +230,8 @@ def _is_plain(request: InferRequest) -> bool:
     # Data that does not fit its shape is not cached: the engine's error contains its size.
     return all(
         [
-            tensor.datatype == "BYTES" or (tensor.datatype in DTYPES and tensor.data.shape == tensor.shape)
+            tensor.datatype == "BYTES"
+            or (tensor.datatype in DTYPES and tensor.data.shape == tensor.shape)
             for tensor in request.inputs.values()
         ]
     )
@@ -269,9 +285,17 @@ class MessageTemplate:
         self.layout = layout
         self._id = outline.id_span
         self._sequence = outline.sequence
-        holes = sorted([span for span in (outline.id_span, *outline.sequence, *outline.spans) if span[0] < span[1]])
+        holes = sorted(
+            [
+                span
+                for span in (outline.id_span, *outline.sequence, *outline.spans)
+                if span[0] < span[1]
+            ]
+        )
         edges = [0, *[edge for hole in holes for edge in hole], len(raw)]
-        self._fixed = [(start, end, raw[start:end]) for start, end in zip(edges[::2], edges[1::2], strict=True)]
+        self._fixed = [
+            (start, end, raw[start:end]) for start, end in zip(edges[::2], edges[1::2], strict=True)
+        ]
         self._places = [
             TensorPlace(
                 each.name,
@@ -353,7 +377,9 @@ class TemplateCache:
         """
         if length not in self._templates and len(self._templates) >= MAX_LENGTHS:
             self._templates.clear()
-        self._templates[length] = [template, *self._templates.get(length, ())][:TEMPLATES_PER_LENGTH]
+        self._templates[length] = [template, *self._templates.get(length, ())][
+            :TEMPLATES_PER_LENGTH
+        ]
 
 
 def is_sequence_entry(raw: bytes, start: int) -> bool:
@@ -365,8 +391,8 @@ def is_sequence_entry(raw: bytes, start: int) -> bool:
 def parse_sequence(pieces: tuple[bytes, ...]) -> SequenceInfo | None:
     """Return the sequence in pieces of a message, each of complete fields; None for no sequence.
 
-    Raises InvalidArgument if a parameter is invalid or a piece contains other fields. The caller then
-    parses the complete message.
+    Raises InvalidArgument if a parameter is invalid or a piece contains other fields. The caller
+    then parses the complete message.
     """
     parameters: dict[str, InferParameter] = {}
     for piece in pieces:  # not joined: a truncated field would continue in the next piece
@@ -380,6 +406,8 @@ def _parameters(piece: bytes) -> Mapping[str, InferParameter]:
     except DecodeError:
         raise InvalidArgument("the parameters are not valid") from None
     parameters = message.parameters
-    if [field.name for field, _ in message.ListFields()] != ["parameters"] or not SEQUENCE_KEYS.issuperset(parameters):
+    if [field.name for field, _ in message.ListFields()] != [
+        "parameters"
+    ] or not SEQUENCE_KEYS.issuperset(parameters):
         raise InvalidArgument("the entry is not a sequence parameter")
     return parameters

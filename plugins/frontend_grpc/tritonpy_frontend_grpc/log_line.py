@@ -27,7 +27,11 @@ async def requested_model(method: str, request: Any) -> str:
     if rpc is None or not rpc.model_field:
         return ""
     try:
-        raw = await decompress_async(request, LIMIT) if request[:1] in COMPRESSED_PREFIXES else request
+        raw = (
+            await decompress_async(request, LIMIT)
+            if request[:1] in COMPRESSED_PREFIXES
+            else request
+        )
         name: str = getattr(_MESSAGES[method].FromString(raw), rpc.model_field)
     except (DecodeError, TritonError):  # the call itself reports the error
         return ""

@@ -44,7 +44,9 @@ def model_ready_or_error(engine: Engine, message: pb.ModelReadyRequest) -> pb.Mo
 
     Raises NotFound or InvalidArgument for an unknown model.
     """
-    return pb.ModelReadyResponse(ready=engine.is_model_ready(message.name, parse_version(message.version)))
+    return pb.ModelReadyResponse(
+        ready=engine.is_model_ready(message.name, parse_version(message.version))
+    )
 
 
 def _server_metadata(engine: Engine, _: pb.ServerMetadataRequest) -> pb.ServerMetadataResponse:
@@ -52,22 +54,35 @@ def _server_metadata(engine: Engine, _: pb.ServerMetadataRequest) -> pb.ServerMe
 
 
 def _model_metadata(engine: Engine, message: pb.ModelMetadataRequest) -> pb.ModelMetadataResponse:
-    return _message(engine.model_metadata(message.name, parse_version(message.version)), pb.ModelMetadataResponse)
+    return _message(
+        engine.model_metadata(message.name, parse_version(message.version)),
+        pb.ModelMetadataResponse,
+    )
 
 
 def _model_config(engine: Engine, message: pb.ModelConfigRequest) -> pb.ModelConfigResponse:
-    return pb.ModelConfigResponse(config=engine.model_config(message.name, parse_version(message.version)))
+    return pb.ModelConfigResponse(
+        config=engine.model_config(message.name, parse_version(message.version))
+    )
 
 
-def _model_statistics(engine: Engine, message: pb.ModelStatisticsRequest) -> pb.ModelStatisticsResponse:
+def _model_statistics(
+    engine: Engine, message: pb.ModelStatisticsRequest
+) -> pb.ModelStatisticsResponse:
     found = engine.statistics(message.name, parse_version(message.version))
-    return pb.ModelStatisticsResponse(model_stats=[_message(statistics, pb.ModelStatistics) for statistics in found])
+    return pb.ModelStatisticsResponse(
+        model_stats=[_message(statistics, pb.ModelStatistics) for statistics in found]
+    )
 
 
-def _repository_index(engine: Engine, message: pb.RepositoryIndexRequest) -> pb.RepositoryIndexResponse:
+def _repository_index(
+    engine: Engine, message: pb.RepositoryIndexRequest
+) -> pb.RepositoryIndexResponse:
     _refuse_repository_name(message.repository_name)
     index = engine.repository_index(message.ready)
-    return pb.RepositoryIndexResponse(models=[_message(line, pb.RepositoryIndexResponse.ModelIndex) for line in index])
+    return pb.RepositoryIndexResponse(
+        models=[_message(line, pb.RepositoryIndexResponse.ModelIndex) for line in index]
+    )
 
 
 def _load(engine: Engine, message: pb.RepositoryModelLoadRequest) -> pb.RepositoryModelLoadResponse:
@@ -90,7 +105,9 @@ def _load(engine: Engine, message: pb.RepositoryModelLoadRequest) -> pb.Reposito
     return pb.RepositoryModelLoadResponse()
 
 
-def _unload(engine: Engine, message: pb.RepositoryModelUnloadRequest) -> pb.RepositoryModelUnloadResponse:
+def _unload(
+    engine: Engine, message: pb.RepositoryModelUnloadRequest
+) -> pb.RepositoryModelUnloadResponse:
     _refuse_repository_name(message.repository_name)
     dependents = False
     if "unload_dependents" in message.parameters:
@@ -98,7 +115,9 @@ def _unload(engine: Engine, message: pb.RepositoryModelUnloadRequest) -> pb.Repo
         _expect(parameter, "bool_param", "'unload_dependents' parameter")
         dependents = parameter.bool_param
     versions = (
-        _versions(message.parameters["versions"], "'versions' parameter") if "versions" in message.parameters else []
+        _versions(message.parameters["versions"], "'versions' parameter")
+        if "versions" in message.parameters
+        else []
     )
     engine.unload_model(message.model_name, dependents, versions)
     return pb.RepositoryModelUnloadResponse()

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 SEQUENCE_KEYS = frozenset({"sequence_id", "sequence_start", "sequence_end"})
 EMPTY_FINAL = "triton_enable_empty_final_response"
-_UINT64 = 2**64 - 1  # ids, priorities and timeouts are unsigned in the server, signed in the protocol
+_UINT64 = (
+    2**64 - 1
+)  # ids, priorities and timeouts are unsigned in the server, signed in the protocol
 _CUSTOM = frozenset({"int64_param", "bool_param", "string_param", "double_param"})
 
 
@@ -75,7 +77,9 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _make_parameters(known: Mapping[str, int | str | bool], custom: Mapping[str, ParameterValue]) -> RequestParameters:
+def _make_parameters(
+    known: Mapping[str, int | str | bool], custom: Mapping[str, ParameterValue]
+) -> RequestParameters:
     priority, timeout = int(known.get("priority", 0)), int(known.get("timeout", 0))
     if priority < 0:
         raise InvalidArgument("invalid value for 'priority', expected value >= 0.")

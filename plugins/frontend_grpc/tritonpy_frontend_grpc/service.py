@@ -33,7 +33,13 @@ from tritonpy.frontend import (
 )
 from tritonpy.tracing import Tracer
 from tritonpy_frontend_grpc.decode import decode_request
-from tritonpy_frontend_grpc.decompression import COMPRESSED_PREFIXES, INLINE_BELOW, LIMIT, decompress, decompress_async
+from tritonpy_frontend_grpc.decompression import (
+    COMPRESSED_PREFIXES,
+    INLINE_BELOW,
+    LIMIT,
+    decompress,
+    decompress_async,
+)
 from tritonpy_frontend_grpc.infer_sink import DECOUPLED_UNSUPPORTED, InferResponseSink
 from tritonpy_frontend_grpc.layout_cache import MessageLayoutCache
 from tritonpy_frontend_grpc.management import BLOCKING, MANAGEMENT, model_ready_or_error
@@ -135,8 +141,8 @@ class InferenceService:
     def infer(self, raw: bytes, call: InferCall) -> None:
         """Start a ModelInfer call.
 
-        `call.finish` receives the response or an error, before or after this returns, unless the call
-        is cancelled.
+        `call.finish` receives the response or an error, before or after this returns, unless the
+        call is cancelled.
         """
         if self._inflight.is_draining:
             call.finish(Unavailable(SHUTTING_DOWN))
@@ -192,10 +198,14 @@ class InferenceService:
 
     def _decode(self, raw: bytes, call: InferCall) -> InferRequest:
         if self._access is not None:
-            return self._access.decode(parse_message(ModelInferRequest, raw), self._sink, call.metadata())
+            return self._access.decode(
+                parse_message(ModelInferRequest, raw), self._sink, call.metadata()
+            )
         template = self._layouts.find(raw)
         request = None if template is None else template.request(raw, self._sink)
-        return request or self._decode_message(raw, parse_message(ModelInferRequest, raw), self._sink)
+        return request or self._decode_message(
+            raw, parse_message(ModelInferRequest, raw), self._sink
+        )
 
     def _decode_message(self, raw: bytes, message: ModelInferRequest, sink: Sink) -> InferRequest:
         request = decode_request(message, sink)
@@ -205,7 +215,8 @@ class InferenceService:
     def _end(self, call: InferCall, result: bytes | TritonError) -> None:
         if not call.over:
             call.over = True
-            call.request = None  # breaks a reference cycle, so that buffers do not wait for the garbage collector
+            # Breaks a reference cycle, so that buffers do not wait for the garbage collector.
+            call.request = None
             self._inflight.remove()
             call.finish(result)
 
@@ -238,7 +249,9 @@ class InferenceService:
         self._receive_plain(metadata, stream, raw)
         return True
 
-    async def _receive_compressed(self, metadata: Metadata, stream: InferStream, raw: bytes) -> None:
+    async def _receive_compressed(
+        self, metadata: Metadata, stream: InferStream, raw: bytes
+    ) -> None:
         try:
             memory = stream.account.reservation()
             plain = await self._decompress(raw, memory)
@@ -262,13 +275,27 @@ class InferenceService:
             self._inflight.add()
 
     def _decode_streamed(self, metadata: Metadata, entry: StreamEntry, raw: bytes) -> InferRequest:
-        template = self._layouts.find(raw) if self._access is None and not self._inflight.is_draining else None
+        template = (
+            self._layouts.find(raw)
+            if self._access is None and not self._inflight.is_draining
+            else None
+        )
         request = None if template is None else template.request(raw, self._stream_sink)
         if template is not None and request is not None:
-            entry.describe(request.id, request.model_name, template.layout.version_text, template.layout.empty_final)
+            entry.describe(
+                request.id,
+                request.model_name,
+                template.layout.version_text,
+                template.layout.empty_final,
+            )
             return request
         message = parse_message(ModelInferRequest, raw)
-        entry.describe(message.id, message.model_name, message.model_version, wants_empty_final(message.parameters))
+        entry.describe(
+            message.id,
+            message.model_name,
+            message.model_version,
+            wants_empty_final(message.parameters),
+        )
         if self._inflight.is_draining:
             raise Unavailable(SHUTTING_DOWN)
         if self._access is not None:
@@ -281,7 +308,9 @@ class InferenceService:
             self._inflight.remove()
 
     def _to_triton_error(self, error: Exception) -> TritonError:
-        return error if isinstance(error, TritonError) else internal_error(self._log, "a call", error)
+        return (
+            error if isinstance(error, TritonError) else internal_error(self._log, "a call", error)
+        )
 
 
 def parse_message(kind: type[MessageT], raw: bytes) -> MessageT:
@@ -293,7 +322,9 @@ def parse_message(kind: type[MessageT], raw: bytes) -> MessageT:
         return kind.FromString(raw)
     except DecodeError:
         name = kind.DESCRIPTOR.full_name
-        raise InvalidArgument(f"unable to parse the request: its {len(raw)} bytes are not a message {name}") from None
+        raise InvalidArgument(
+            f"unable to parse the request: its {len(raw)} bytes are not a message {name}"
+        ) from None
 
 
 class InflightCounter:

@@ -30,7 +30,9 @@ def trace_setting(engine: Engine, message: pb.TraceSettingRequest) -> pb.TraceSe
     if model:  # an unknown model takes precedence over invalid settings
         engine.trace_settings(model)
     if message.settings:
-        changes = trace_changes({name: list(value.value) or None for name, value in message.settings.items()})
+        changes = trace_changes(
+            {name: list(value.value) or None for name, value in message.settings.items()}
+        )
         engine.change_trace_settings(changes, model)
     response = pb.TraceSettingResponse()
     for name, texts in trace_texts(engine.trace_settings(model)).items():

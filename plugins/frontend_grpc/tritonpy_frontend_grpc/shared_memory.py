@@ -13,9 +13,14 @@ from tritonpy.frontend import RegionKind
 from tritonpy_protos import grpc_service_pb2 as pb
 
 
-def _system_status(engine: Engine, message: pb.SystemSharedMemoryStatusRequest) -> pb.SystemSharedMemoryStatusResponse:
+def _system_status(
+    engine: Engine, message: pb.SystemSharedMemoryStatusRequest
+) -> pb.SystemSharedMemoryStatusResponse:
     status = pb.SystemSharedMemoryStatusResponse.RegionStatus
-    found = [status(**msgspec.to_builtins(region)) for region in engine.regions(RegionKind.SYSTEM, message.name)]
+    found = [
+        status(**msgspec.to_builtins(region))
+        for region in engine.regions(RegionKind.SYSTEM, message.name)
+    ]
     return pb.SystemSharedMemoryStatusResponse(regions={region.name: region for region in found})
 
 
@@ -33,14 +38,23 @@ def _system_unregister(
     return pb.SystemSharedMemoryUnregisterResponse()
 
 
-def _cuda_status(engine: Engine, message: pb.CudaSharedMemoryStatusRequest) -> pb.CudaSharedMemoryStatusResponse:
+def _cuda_status(
+    engine: Engine, message: pb.CudaSharedMemoryStatusRequest
+) -> pb.CudaSharedMemoryStatusResponse:
     status = pb.CudaSharedMemoryStatusResponse.RegionStatus
-    found = [status(**msgspec.to_builtins(region)) for region in engine.regions(RegionKind.CUDA, message.name)]
+    found = [
+        status(**msgspec.to_builtins(region))
+        for region in engine.regions(RegionKind.CUDA, message.name)
+    ]
     return pb.CudaSharedMemoryStatusResponse(regions={region.name: region for region in found})
 
 
-def _cuda_register(engine: Engine, message: pb.CudaSharedMemoryRegisterRequest) -> pb.CudaSharedMemoryRegisterResponse:
-    engine.register_cuda_region(message.name, message.raw_handle, message.device_id, message.byte_size)
+def _cuda_register(
+    engine: Engine, message: pb.CudaSharedMemoryRegisterRequest
+) -> pb.CudaSharedMemoryRegisterResponse:
+    engine.register_cuda_region(
+        message.name, message.raw_handle, message.device_id, message.byte_size
+    )
     return pb.CudaSharedMemoryRegisterResponse()
 
 

@@ -85,9 +85,9 @@ class InferStream:
     """The state of one call. Used on the event loop only.
 
     `window` limits the unsent responses of one request, if its producer observes flow control. With
-    `ends_on_error`, the first error of a model ends the call with a gRPC status. `changed` is called
-    when there may be something to send or the stream has become idle. `deadline_ns` applies to the
-    call and its requests; a request cancelled at the deadline ends the call.
+    `ends_on_error`, the first error of a model ends the call with a gRPC status. `changed` is
+    called when there may be something to send or the stream has become idle. `deadline_ns` applies
+    to the call and its requests; a request cancelled at the deadline ends the call.
     """
 
     def __init__(
@@ -116,7 +116,9 @@ class InferStream:
         """Whether no request is in flight and nothing waits to be sent."""
         return not self._open and not self._outgoing
 
-    def take(self, entry: StreamEntry, request: InferRequest, engine: Engine, producers: StreamSink) -> None:
+    def take(
+        self, entry: StreamEntry, request: InferRequest, engine: Engine, producers: StreamSink
+    ) -> None:
         """Pass `request` to the engine. A decoupled model sends its responses to `producers`.
 
         Raises the engine's TritonErrors; the caller must then call `refuse`.
@@ -149,7 +151,9 @@ class InferStream:
         """
         kept = self._kept + nbytes
         memory = self._memory
-        if kept > max(memory.nbytes, RequestMemory.UNCOUNTED) and not (memory.grow(kept + _STEP) or memory.grow(kept)):
+        if kept > max(memory.nbytes, RequestMemory.UNCOUNTED) and not (
+            memory.grow(kept + _STEP) or memory.grow(kept)
+        ):
             return False
         self._kept = kept
         return True
@@ -179,7 +183,8 @@ class InferStream:
         if response.final:
             self._open.discard(entry)
             self._drop(entry.nbytes)
-            entry.request = None  # breaks a reference cycle, so that buffers do not wait for the garbage collector
+            # Breaks a reference cycle, so that buffers do not wait for the garbage collector.
+            entry.request = None
         if self._abandoned:
             if entry.trace is not None:
                 entry.trace.record_response(sends=False, final=response.final)
@@ -216,7 +221,11 @@ class InferStream:
                 entry.request.cancel()
             if entry.flow_control is not None:
                 entry.flow_control.abandon()
-        for entry in {*self._open, *self._ordered_entries, *(outgoing.entry for outgoing in self._outgoing)}:
+        for entry in {
+            *self._open,
+            *self._ordered_entries,
+            *(outgoing.entry for outgoing in self._outgoing),
+        }:
             if entry.trace is not None:
                 entry.trace.abandon()
         self._ordered_entries.clear()  # entries refer to their stream
@@ -227,16 +236,23 @@ class InferStream:
             if response.refused:
                 return encode_refusal(response.error.message, entry.id)
             if entry.is_ordered and entry.has_response:
-                # A model that is not decoupled sent a second response. As in Triton, only the log has the error.
+                # A model that is not decoupled sent a second response. As in Triton, only the log
+                # has the error.
                 return self._empty_final(entry)
-            return response.error if self._ends_on_error else self._failure(entry, response.error, response.final)
+            return (
+                response.error
+                if self._ends_on_error
+                else self._failure(entry, response.error, response.final)
+            )
         if not response.empty:
             entry.has_response = True
             return encode_stream_response(response)
         return self._empty_final(entry)
 
     def _empty_final(self, entry: StreamEntry) -> bytes | None:
-        return encode_empty_final(entry.id, entry.model, entry.version) if entry.empty_final else None
+        return (
+            encode_empty_final(entry.id, entry.model, entry.version) if entry.empty_final else None
+        )
 
     def _failure(self, entry: StreamEntry, error: TritonError, final: bool) -> bytes:
         return encode_failure(error.message, final, entry.id, entry.model, entry.version)

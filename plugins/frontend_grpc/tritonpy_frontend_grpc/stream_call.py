@@ -22,8 +22,8 @@ class StreamCall:
     """Serves one call: its handler writes and a second task reads.
 
     Messages that need no waiting bypass both tasks. `take` receives the bytes of each request; the
-    next request waits for the awaitable it returns, if any. `receive_now` receives a request that can
-    be processed without waiting; otherwise it returns False. `window` and `ends_on_error` are
+    next request waits for the awaitable it returns, if any. `receive_now` receives a request that
+    can be processed without waiting; otherwise it returns False. `window` and `ends_on_error` are
     arguments of `InferStream`.
     """
 
@@ -44,7 +44,9 @@ class StreamCall:
         self._closed = False
         self._all_read = False
         self._waiting = False  # whether the writer waits for something to send
-        self._stream = InferStream(window, ends_on_error, self._changed, call.deadline_ns(), account)
+        self._stream = InferStream(
+            window, ends_on_error, self._changed, call.deadline_ns(), account
+        )
 
     async def run(self) -> TritonError | None:
         """Serve until the client is done and all responses are sent.
@@ -69,7 +71,11 @@ class StreamCall:
         self._wake.set()
 
     def _changed(self) -> None:
-        if not self._waiting or not self._send_immediately() or (self._all_read and self._stream.idle):
+        if (
+            not self._waiting
+            or not self._send_immediately()
+            or (self._all_read and self._stream.idle)
+        ):
             self._wake.set()
 
     def _send_immediately(self) -> bool:
@@ -77,7 +83,11 @@ class StreamCall:
         stream = self._stream
         while (outgoing := stream.first()) is not None:
             item = outgoing.item
-            if isinstance(item, TritonError) or outgoing.entry.trace is not None or not self._call.try_write(item):
+            if (
+                isinstance(item, TritonError)
+                or outgoing.entry.trace is not None
+                or not self._call.try_write(item)
+            ):
                 return False
             stream.next()
             stream.sent(outgoing)
@@ -85,7 +95,9 @@ class StreamCall:
         return True
 
     def _read_now(self, raw: bytes) -> bool:
-        return self._stream.unsent_bytes <= MAX_UNSENT_BYTES and self._receive_now(self._stream, raw)
+        return self._stream.unsent_bytes <= MAX_UNSENT_BYTES and self._receive_now(
+            self._stream, raw
+        )
 
     async def _read(self) -> None:
         stream = self._stream

@@ -12,12 +12,18 @@ if TYPE_CHECKING:
     from tritonpy_frontend_grpc.call import GrpcCall
 
 
-def sample(tracer: Tracer, request: InferRequest, metadata: Iterable[tuple[str, Any]], arrived_ns: int) -> Trace | None:
+def sample(
+    tracer: Tracer, request: InferRequest, metadata: Iterable[tuple[str, Any]], arrived_ns: int
+) -> Trace | None:
     """Set and return the trace of `request` if the tracer selects it.
 
     `arrived_ns` is the arrival time of the message.
     """
-    known = {name: str(value) for name, value in metadata if name in tracer.headers} if tracer.headers else {}
+    known = (
+        {name: str(value) for name, value in metadata if name in tracer.headers}
+        if tracer.headers
+        else {}
+    )
     trace = request.trace = tracer.sample(request.model_name, known)
     if trace is not None:
         trace.stamp("GRPC_WAITREAD_START", arrived_ns)

@@ -7,7 +7,9 @@ import re
 from tritonpy import InvalidArgument
 
 _LARGEST = 2**63 - 1
-_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,20})(?![0-9])")  # like C's strtol, ignores the text after the number
+_NUMBER = re.compile(
+    r"\s*([+-]?[0-9]{1,20})(?![0-9])"
+)  # like C's strtol, ignores the text after the number
 
 
 def parse_version(text: str) -> int:
@@ -22,5 +24,7 @@ def parse_version(text: str) -> int:
         )
     version = int(number[1])
     if version < 0:
-        raise InvalidArgument(f"invalid model version specified '{text}' , version should be an integral value > 0")
+        raise InvalidArgument(
+            f"invalid model version specified '{text}' , version should be an integral value > 0"
+        )
     return version

@@ -17,7 +17,16 @@ import pytest
 import trustme
 from hypothesis import HealthCheck, settings
 
-from tritonpy import AlreadyExists, DecoupledRefused, Engine, InferRequest, InferResponse, NotFound, Tensor, Unsupported
+from tritonpy import (
+    AlreadyExists,
+    DecoupledRefused,
+    Engine,
+    InferRequest,
+    InferResponse,
+    NotFound,
+    Tensor,
+    Unsupported,
+)
 from tritonpy.frontend import (
     CudaRegion,
     FrontendContext,
@@ -148,7 +157,9 @@ class FakeEngine(Engine):
         self._find(name)
         self.loads.append((name, config, files, *([list(versions)] if versions else [])))
 
-    def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
+    def unload_model(
+        self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()
+    ) -> None:
         self.loads.append((name, unload_dependents, *([list(versions)] if versions else [])))
 
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
@@ -167,7 +178,9 @@ class FakeEngine(Engine):
         if name == "taken":
             raise AlreadyExists("shared memory region 'taken' already in manager")
 
-    def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
+    def register_cuda_region(
+        self, name: str, handle: bytes, device_id: int, byte_size: int
+    ) -> None:
         self.calls.append(("register_cuda_region", name, handle, device_id, byte_size))
 
     def unregister_regions(self, kind: RegionKind, name: str = "") -> None:
@@ -259,7 +272,9 @@ class LiveServer:
         finally:
             connection.close()
 
-    def infer(self, body: Any, headers: Mapping[str, str] | None = None, model: str = "echo") -> ClientResponse:
+    def infer(
+        self, body: Any, headers: Mapping[str, str] | None = None, model: str = "echo"
+    ) -> ClientResponse:
         return self.call("POST", f"/v2/models/{model}/infer", body, headers)
 
     def close(self) -> None:
@@ -321,7 +336,9 @@ class PemFiles:
 
     def renew(self, authority: trustme.CA) -> None:
         made = authority.issue_cert("localhost", "127.0.0.1")
-        (self.folder / "certificate.pem").write_bytes(b"".join(blob.bytes() for blob in made.cert_chain_pems))
+        (self.folder / "certificate.pem").write_bytes(
+            b"".join(blob.bytes() for blob in made.cert_chain_pems)
+        )
         made.private_key_pem.write_to_path(self.folder / "key.pem")
 
     def context(self, client: trustme.LeafCert | None = None) -> ssl.SSLContext:

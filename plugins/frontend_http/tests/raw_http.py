@@ -11,7 +11,9 @@ from contextlib import contextmanager
 
 SECONDS = 30
 INFER = "/v2/models/echo/infer"
-BODY = json.dumps({"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1]}]}).encode()
+BODY = json.dumps(
+    {"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1]}]}
+).encode()
 META = b"GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
@@ -58,7 +60,9 @@ def read_one(raw):
     """Read one of several responses: status, headers and body."""
     file = raw.file
     status = int(file.readline().split()[1])
-    headers = dict(line.rstrip(b"\r\n").lower().split(b": ", 1) for line in iter(file.readline, b"\r\n"))
+    headers = dict(
+        line.rstrip(b"\r\n").lower().split(b": ", 1) for line in iter(file.readline, b"\r\n")
+    )
     return status, headers, file.read(int(headers[b"content-length"]))
 
 

@@ -20,7 +20,16 @@ from .raw_http import INFER, SECONDS, connect, eventually, read_one, request
 
 SIZE, CLIENTS = 2**20, 8
 BINARY_BODY = json.dumps(
-    {"inputs": [{"name": "X", "datatype": "UINT8", "shape": [SIZE], "parameters": {"binary_data_size": SIZE}}]}
+    {
+        "inputs": [
+            {
+                "name": "X",
+                "datatype": "UINT8",
+                "shape": [SIZE],
+                "parameters": {"binary_data_size": SIZE},
+            }
+        ]
+    }
 ).encode()
 ANNOUNCED = f"content-length: {10 * SIZE}\r\n"
 CHUNKED = "transfer-encoding: chunked\r\n"
@@ -106,7 +115,9 @@ def test_an_abandoned_body_is_freed(start_server, unlogged, sent, loop_factory):
 @pytest.mark.parametrize("loop_factory", [None, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def test_an_abandoned_body_is_freed_with_tls(start_server, pem, unlogged, loop_factory):
     names = ("certificate_file", "key_file")
-    server = start_server(loop_factory=loop_factory, tls=HttpTlsOptions(**{name: pem.options[name] for name in names}))
+    server = start_server(
+        loop_factory=loop_factory, tls=HttpTlsOptions(**{name: pem.options[name] for name in names})
+    )
     context = pem.context()
 
     def wrap(stream):

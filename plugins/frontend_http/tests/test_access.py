@@ -20,7 +20,12 @@ RESTRICTED = (Restriction((ApiCategory.INFERENCE, ApiCategory.METADATA), "Secret
 
 
 def scope(path, raw_path=None, headers=()):
-    return {"path": path, "raw_path": (raw_path or path).encode(), "headers": list(headers), "state": {}}
+    return {
+        "path": path,
+        "raw_path": (raw_path or path).encode(),
+        "headers": list(headers),
+        "state": {},
+    }
 
 
 @pytest.mark.parametrize(
@@ -83,8 +88,13 @@ def test_unknown_and_ambiguous_paths_are_not_found(path, raw):
 def test_the_table_covers_every_route():
     """With authorization, a route missing in the table would not exist; a wrong entry would grant access."""
     app = management_app(FakeEngine(), logging.getLogger("test"), BodyReader(1))
-    paths = {re.sub(r"\{\w+(:\w+)?\}", "name", re.sub(r"\{version:\w+\}", "7", route.path)) for route in app.routes}
-    missing = {path for path in paths if not any(pattern.fullmatch(path) for pattern, _, _ in ROUTES)}
+    paths = {
+        re.sub(r"\{\w+(:\w+)?\}", "name", re.sub(r"\{version:\w+\}", "7", route.path))
+        for route in app.routes
+    }
+    missing = {
+        path for path in paths if not any(pattern.fullmatch(path) for pattern, _, _ in ROUTES)
+    }
     assert {path for path in missing if not path.startswith("/schema")} == set()
     assert len(paths) > 10
 
@@ -100,7 +110,9 @@ def test_health_is_public_unless_it_is_guarded():
         authorizer = RecordingAuthorizer(Unauthenticated("who"))
         assert HttpAccess((), "", authorizer).check_request(scope(path)) is None
         authorizer.public_endpoints = ()
-        assert isinstance(HttpAccess((), "", authorizer).check_request(scope(path)), Unauthenticated)
+        assert isinstance(
+            HttpAccess((), "", authorizer).check_request(scope(path)), Unauthenticated
+        )
 
 
 def test_a_restricted_api_needs_its_header_before_anything_else():
@@ -137,7 +149,9 @@ def test_the_context_sets_principal_and_forwarded_headers():
 
 def test_a_request_keeps_the_headers_that_the_server_reads():
     access = HttpAccess((), "", None, frozenset({"x-tenant"}))
-    request_scope = scope("/v2/models/m/generate", headers=[(b"x-tenant", "größe".encode()), (b"y", b"2")])
+    request_scope = scope(
+        "/v2/models/m/generate", headers=[(b"x-tenant", "größe".encode()), (b"y", b"2")]
+    )
     assert access.check_request(request_scope) is None
     for context in (
         request_scope["state"]["context"],
@@ -150,10 +164,17 @@ def test_a_request_keeps_the_headers_that_the_server_reads():
 
 @given(
     st.text(max_size=30),
-    st.sampled_from(["/v2/models/{}/config", "/v2/{}", "/{}", "/v2/repository/models/{}/load", "/v2/models/{}"]),
+    st.sampled_from(
+        ["/v2/models/{}/config", "/v2/{}", "/{}", "/v2/repository/models/{}/load", "/v2/models/{}"]
+    ),
 )
 def test_every_path_is_authorized(text, form):
     authorizer = RecordingAuthorizer(PermissionDenied("no"))
     authorizer.public_endpoints = ()
     path = form.format(text)
-    assert HttpAccess((), "", authorizer).check_request(scope(path, path.encode(errors="replace").decode())) is not None
+    assert (
+        HttpAccess((), "", authorizer).check_request(
+            scope(path, path.encode(errors="replace").decode())
+        )
+        is not None
+    )

@@ -40,8 +40,14 @@ def test_only_binary_tensors_have_unlimited_size(headers, any_size):
 @pytest.mark.parametrize(
     ("headers", "text"),
     [
-        ({}, "request JSON size of 2000 bytes exceeds the maximum allowed input size of 1000 bytes."),
-        ({LENGTH: b"1500"}, "request JSON size of 1500 bytes exceeds the maximum allowed input size of 1000 bytes."),
+        (
+            {},
+            "request JSON size of 2000 bytes exceeds the maximum allowed input size of 1000 bytes.",
+        ),
+        (
+            {LENGTH: b"1500"},
+            "request JSON size of 1500 bytes exceeds the maximum allowed input size of 1000 bytes.",
+        ),
         (
             {LENGTH: b"0"},
             "Raw input has a byte_size (2000 bytes) that exceeds the maximum allowed value of 1000 bytes.",
@@ -75,7 +81,11 @@ def test_an_oversized_body_is_dropped_on_arrival(start_server, in_chunks, monkey
     monkeypatch.setattr(InferCycle, "take", watched)
     body = padded(10**7)
     parts = [body[at : at + 10**5] for at in range(0, len(body), 10**5)]
-    sent = request(chunked(*parts), "transfer-encoding: chunked\r\n", length=False) if in_chunks else request(body)
+    sent = (
+        request(chunked(*parts), "transfer-encoding: chunked\r\n", length=False)
+        if in_chunks
+        else request(body)
+    )
     with connect(server) as stream:
         stream.sendall(sent)
         status, _, answer = read_one(stream)
@@ -88,7 +98,9 @@ def test_an_oversized_body_is_dropped_on_arrival(start_server, in_chunks, monkey
 
 def test_an_unknown_model_takes_precedence_over_the_size(start_server):
     server = start_server(max_input_size=LIMIT)
-    assert server.infer(padded(300_000), model="unknown").error.startswith("Request for unknown model")
+    assert server.infer(padded(300_000), model="unknown").error.startswith(
+        "Request for unknown model"
+    )
 
 
 @pytest.mark.parametrize("path", ["/v2/repository/index", "/v2/models/echo/generate"])
@@ -96,7 +108,8 @@ def test_other_calls_drop_oversized_bodies(start_server, path):
     server = start_server(max_input_size=LIMIT)
     reply = server.call("POST", path, padded(10**6))
     assert (
-        reply.error == f"request JSON size of {10**6} bytes exceeds the maximum allowed input size of 1000 bytes. {USE}"
+        reply.error
+        == f"request JSON size of {10**6} bytes exceeds the maximum allowed input size of 1000 bytes. {USE}"
     )
 
 
@@ -120,7 +133,11 @@ def test_concurrent_decompression_bombs_use_bounded_memory(start_server, engine,
         raw.sendall(bomb + small + nested)
     for raw in raws:
         answers = [json.loads(read_one(raw)[2])["error"] for _ in range(3)]
-        assert [answer.partition(" ")[0] for answer in answers] == ["Decompressed", "Decompressed", "failed"]
+        assert [answer.partition(" ")[0] for answer in answers] == [
+            "Decompressed",
+            "Decompressed",
+            "failed",
+        ]
         raw.__exit__()
     assert peak_memory() - before < 10**8, "a single decompressed body would be as large"
     assert server.infer(BODY).status == 200

@@ -29,7 +29,9 @@ def test_the_encoding_with_the_greatest_weight_is_chosen(header, chosen):
     assert response_encoding(header) == chosen
 
 
-@pytest.mark.parametrize(("header", "encoding"), [(None, ""), (b"", ""), (b"identity", ""), (b"gzip", "gzip")])
+@pytest.mark.parametrize(
+    ("header", "encoding"), [(None, ""), (b"", ""), (b"identity", ""), (b"gzip", "gzip")]
+)
 def test_known_encodings_of_requests(header, encoding):
     assert request_encoding(header) == encoding
 
@@ -54,7 +56,8 @@ def test_gzip_and_zlib_streams_are_decompressed():
 
 def test_a_decompression_bomb_stops_at_the_limit():
     with pytest.raises(
-        InvalidArgument, match=r"Decompressed data size exceeds the maximum allowed value of 1000 bytes"
+        InvalidArgument,
+        match=r"Decompressed data size exceeds the maximum allowed value of 1000 bytes",
     ):
         decompress(zlib.compress(bytes(10_000_000)), 1000)
 

@@ -89,7 +89,9 @@ def test_an_oversized_head_is_refused(start_server, end):
 
 def test_a_path_counts_as_part_of_the_head(start_server):
     server = start_server(max_head_size=1000)
-    assert send_and_read(server, b"GET /v2?" + b"a" * 1000 + b" HTTP/1.1\r\nhost: x\r\n\r\n")[0] == 431
+    assert (
+        send_and_read(server, b"GET /v2?" + b"a" * 1000 + b" HTTP/1.1\r\nhost: x\r\n\r\n")[0] == 431
+    )
 
 
 def test_an_oversized_head_in_parts_is_refused(start_server):
@@ -153,7 +155,9 @@ def test_an_invalid_pipelined_body_is_refused_in_order(server, engine):
 @pytest.mark.parametrize("path", ["/v2/repository/index", INFER])
 def test_an_invalid_body_is_refused(server, path):
     with connect(server) as stream:
-        stream.sendall(request(b"2\r\n{}\r\nzz\r\n", "transfer-encoding: chunked\r\n", path=path, length=False))
+        stream.sendall(
+            request(b"2\r\n{}\r\nzz\r\n", "transfer-encoding: chunked\r\n", path=path, length=False)
+        )
         assert read_to_end(stream).startswith(b"HTTP/1.1 400 ")
     eventually(lambda: not server.frontend._server.server_state.tasks, server)
     assert server.infer(BODY).status == 200
@@ -162,7 +166,9 @@ def test_an_invalid_body_is_refused(server, path):
 def test_upgrade_requests_are_served_as_http1(server, engine):
     with connect(server) as stream:
         stream.sendall(
-            request(headers=H2C) + META + request(path="/v2/repository/index", body=b'{"ready":true}', headers=H2C)
+            request(headers=H2C)
+            + META
+            + request(path="/v2/repository/index", body=b'{"ready":true}', headers=H2C)
         )
         assert json.loads(read_one(stream)[2])["model_name"] == "echo"
         assert json.loads(read_one(stream)[2])["name"] == "triton"
@@ -184,12 +190,16 @@ def test_the_body_of_an_upgrade_request_is_not_a_request(server, engine):
 
 def test_absolute_request_targets_are_accepted(server):
     with connect(server) as stream:
-        stream.sendall(request(path=f"http://localhost:1{INFER}") + META.replace(b"/v2", b"HTTP://x/v2"))
+        stream.sendall(
+            request(path=f"http://localhost:1{INFER}") + META.replace(b"/v2", b"HTTP://x/v2")
+        )
         assert json.loads(read_one(stream)[2])["model_name"] == "echo"
         assert json.loads(read_one(stream)[2])["name"] == "triton"
 
 
-@pytest.mark.parametrize(("path", "status"), [("*", 404), ("/v2", 405), ("/nowhere", 404), (INFER, 405)])
+@pytest.mark.parametrize(
+    ("path", "status"), [("*", 404), ("/v2", 405), ("/nowhere", 404), (INFER, 405)]
+)
 def test_the_options_method_is_not_allowed(server, path, status):
     with connect(server) as stream:
         stream.sendall(f"OPTIONS {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
@@ -222,12 +232,17 @@ def test_100_continue_is_sent_in_order(server, engine):
         engine.hold = False
         server.loop.call_soon_threadsafe(engine.release)
         assert read_one(stream)[0] == 200
-        assert (stream.file.readline(), stream.file.readline()) == (b"HTTP/1.1 100 Continue\r\n", b"\r\n")
+        assert (stream.file.readline(), stream.file.readline()) == (
+            b"HTTP/1.1 100 Continue\r\n",
+            b"\r\n",
+        )
         stream.sendall(BODY)
         assert read_one(stream)[0] == 200
 
 
-@pytest.mark.parametrize("sent", [b"P", b"POST /v2/models/echo/infer HTTP/1.1\r\nhost:", META + b"GET /v2 HTT"])
+@pytest.mark.parametrize(
+    "sent", [b"P", b"POST /v2/models/echo/infer HTTP/1.1\r\nhost:", META + b"GET /v2 HTT"]
+)
 def test_a_slow_head_times_out(start_server, sent):
     server = start_server(head_timeout_s=0.2)
     with connect_with(server, sent) as stream:

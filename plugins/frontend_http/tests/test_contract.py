@@ -19,6 +19,8 @@ class TestContract(FrontendContract):
         data = np.arange(4, dtype=np.float32).reshape(1, 4)
         with client.InferenceServerClient(address) as connection:
             metadata = connection.get_model_metadata("identity")
-            given = client.InferInput(metadata["inputs"][0]["name"], [1, 4], "FP32").set_data_from_numpy(data)
+            given = client.InferInput(
+                metadata["inputs"][0]["name"], [1, 4], "FP32"
+            ).set_data_from_numpy(data)
             result = connection.infer("identity", [given])
         np.testing.assert_array_equal(result.as_numpy(metadata["outputs"][0]["name"]), data)

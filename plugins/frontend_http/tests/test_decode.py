@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tritonpy import DTYPES, CallbackSink, Internal, InvalidArgument, OutputSpec, SequenceInfo, Tensor, TritonError
+from tritonpy import (
+    DTYPES,
+    CallbackSink,
+    Internal,
+    InvalidArgument,
+    OutputSpec,
+    SequenceInfo,
+    Tensor,
+    TritonError,
+)
 from tritonpy.frontend import RegionSlice
 from tritonpy_frontend_http.decode import decode_infer, header_length
 
@@ -36,7 +45,12 @@ def binary(name, tensor):
 
 def test_a_json_request():
     request, as_binary = decode({"id": "q", "inputs": [X]})
-    assert (request.model_name, request.model_version, request.id, request.outputs) == ("m", 3, "q", None)
+    assert (request.model_name, request.model_version, request.id, request.outputs) == (
+        "m",
+        3,
+        "q",
+        None,
+    )
     assert request.inputs["X"].numpy().tolist() == [1, 2]
     assert not as_binary
     assert not request.accepts_decoupled
@@ -51,15 +65,23 @@ def test_binary_tensors_are_views_in_order(datatypes, data):
             tensors[str(index)] = Tensor.from_numpy("", np.array(values, np.object_))
             continue
         shape = data.draw(hnp.array_shapes(min_dims=0, max_side=3) | st.just((0, 3)))
-        raw = data.draw(st.binary(min_size=int(np.prod(shape)) * DTYPES[datatype].itemsize).map(bytes))
+        raw = data.draw(
+            st.binary(min_size=int(np.prod(shape)) * DTYPES[datatype].itemsize).map(bytes)
+        )
         size = int(np.prod(shape)) * DTYPES[datatype].itemsize
         tensors[str(index)] = Tensor.from_buffer("", datatype, shape, raw[:size])
     tail = b"".join(tensor.data.tobytes() for tensor in tensors.values())
-    request, _ = decode({"inputs": [binary(name, tensor) for name, tensor in tensors.items()]}, tail)
+    request, _ = decode(
+        {"inputs": [binary(name, tensor) for name, tensor in tensors.items()]}, tail
+    )
     assert list(request.inputs) == list(tensors)
     for name, tensor in tensors.items():
         found = request.inputs[name]
-        assert (found.datatype, found.shape, found.data.dtype) == (tensor.datatype, tensor.shape, tensor.data.dtype)
+        assert (found.datatype, found.shape, found.data.dtype) == (
+            tensor.datatype,
+            tensor.shape,
+            tensor.data.dtype,
+        )
         assert found.data.tobytes() == tensor.data.tobytes()
         assert not found.data.flags.owndata
 
@@ -77,19 +99,36 @@ def test_a_size_mismatch_is_left_to_validation():
 
 
 def test_missing_and_additional_data_are_errors():
-    given = {"inputs": [{"name": "X", "datatype": "INT32", "shape": [4], "parameters": {"binary_data_size": 16}}]}
+    given = {
+        "inputs": [
+            {"name": "X", "datatype": "INT32", "shape": [4], "parameters": {"binary_data_size": 16}}
+        ]
+    }
     assert refused(InvalidArgument, given, bytes(5)) == (
         "unexpected size for input 'X', expecting 11 additional bytes for model 'm'"
     )
-    assert refused(InvalidArgument, given, bytes(17)) == "unexpected additional input data for model 'm'"
-    assert refused(InvalidArgument, {"inputs": [X]}, b"x") == "unexpected additional input data for model 'm'"
+    assert (
+        refused(InvalidArgument, given, bytes(17))
+        == "unexpected additional input data for model 'm'"
+    )
+    assert (
+        refused(InvalidArgument, {"inputs": [X]}, b"x")
+        == "unexpected additional input data for model 'm'"
+    )
 
 
 @pytest.mark.parametrize("shape", [[0, 2**63], [1] * 70])
 def test_an_invalid_shape_is_refused(shape):
     size = 0 if 0 in shape else 4
-    given = {"name": "X", "datatype": "INT32", "shape": shape, "parameters": {"binary_data_size": size}}
-    assert "invalid shape for input 'X'" in refused(InvalidArgument, {"inputs": [given]}, bytes(size))
+    given = {
+        "name": "X",
+        "datatype": "INT32",
+        "shape": shape,
+        "parameters": {"binary_data_size": size},
+    }
+    assert "invalid shape for input 'X'" in refused(
+        InvalidArgument, {"inputs": [given]}, bytes(size)
+    )
 
 
 def test_an_unknown_datatype_in_binary_is_refused():
@@ -103,9 +142,9 @@ def test_duplicate_names_are_refused():
     assert refused(InvalidArgument, {"inputs": [X, X]}) == (
         "[request id: <id_unknown>] input 'X' already exists in request"
     )
-    assert refused(InvalidArgument, {"id": "q", "inputs": [X], "outputs": [{"name": "Y"}, {"name": "Y"}]}) == (
-        "[request id: q] output 'Y' already exists in request"
-    )
+    assert refused(
+        InvalidArgument, {"id": "q", "inputs": [X], "outputs": [{"name": "Y"}, {"name": "Y"}]}
+    ) == ("[request id: q] output 'Y' already exists in request")
 
 
 def test_an_input_needs_a_source():
@@ -113,22 +152,40 @@ def test_an_input_needs_a_source():
     assert "But no field is set" in refused(InvalidArgument, {"inputs": [bare]})
 
 
-REGION = {"shared_memory_region": "r", "shared_memory_byte_size": 2**64 - 1, "shared_memory_offset": 8}
+REGION = {
+    "shared_memory_region": "r",
+    "shared_memory_byte_size": 2**64 - 1,
+    "shared_memory_offset": 8,
+}
 
 
 def test_an_input_in_shared_memory_is_left_to_the_engine():
     far = {"name": "R", "datatype": "INT32", "shape": [1], "parameters": REGION}
-    binary_input = {"name": "B", "datatype": "INT8", "shape": [2], "parameters": {"binary_data_size": 2}}
+    binary_input = {
+        "name": "B",
+        "datatype": "INT8",
+        "shape": [2],
+        "parameters": {"binary_data_size": 2},
+    }
     request, _ = decode({"inputs": [far, X, binary_input]}, b"\x01\x02")
     assert request.uses_regions
     region = request.inputs["R"]
-    assert (region.datatype, region.shape, region.data) == ("INT32", (1,), RegionSlice("r", 8, 2**64 - 1))
+    assert (region.datatype, region.shape, region.data) == (
+        "INT32",
+        (1,),
+        RegionSlice("r", 8, 2**64 - 1),
+    )
     assert request.inputs["B"].numpy().tolist() == [1, 2]
     assert not decode({"inputs": [X]})[0].uses_regions
 
 
 def test_the_default_offset_is_zero():
-    far = {"name": "R", "datatype": "INT32", "shape": [1], "parameters": {"shared_memory_region": "r"}}
+    far = {
+        "name": "R",
+        "datatype": "INT32",
+        "shape": [1],
+        "parameters": {"shared_memory_region": "r"},
+    }
     assert decode({"inputs": [far]})[0].inputs["R"].data == RegionSlice("r", 0, 0)
 
 
@@ -141,12 +198,24 @@ def test_an_unknown_datatype_in_shared_memory_is_refused():
 @pytest.mark.parametrize("key", ["shared_memory_offset", "shared_memory_byte_size"])
 def test_shared_memory_numbers_are_unsigned_64_bit(key, value):
     parameters = {"shared_memory_region": "r", key: value}
-    text = f"Unable to parse '{key}': attempt to access JSON non-unsigned-integer as unsigned-integer"
+    text = (
+        f"Unable to parse '{key}': attempt to access JSON non-unsigned-integer as unsigned-integer"
+    )
     assert (
-        refused(Internal, {"inputs": [{"name": "R", "datatype": "INT32", "shape": [1], "parameters": parameters}]})
+        refused(
+            Internal,
+            {
+                "inputs": [
+                    {"name": "R", "datatype": "INT32", "shape": [1], "parameters": parameters}
+                ]
+            },
+        )
         == text
     )
-    assert refused(Internal, {"inputs": [X], "outputs": [{"name": "Y", "parameters": parameters}]}) == text
+    assert (
+        refused(Internal, {"inputs": [X], "outputs": [{"name": "Y", "parameters": parameters}]})
+        == text
+    )
 
 
 def test_an_output_may_go_to_shared_memory():
@@ -184,24 +253,47 @@ def test_shared_memory_excludes_other_output_parameters(other):
 
 
 def test_parameters_with_a_meaning():
-    given = {"sequence_id": 5, "sequence_start": True, "sequence_end": False, "priority": 2, "timeout": 7}
+    given = {
+        "sequence_id": 5,
+        "sequence_start": True,
+        "sequence_end": False,
+        "priority": 2,
+        "timeout": 7,
+    }
     request, _ = decode({"inputs": [X], "parameters": given})
-    assert (request.sequence, request.priority, request.timeout_us) == (SequenceInfo(5, True, False), 2, 7)
+    assert (request.sequence, request.priority, request.timeout_us) == (
+        SequenceInfo(5, True, False),
+        2,
+        7,
+    )
     assert request.parameters == {}
-    assert decode({"inputs": [X], "parameters": {"sequence_id": "s"}})[0].sequence == SequenceInfo("s")
+    assert decode({"inputs": [X], "parameters": {"sequence_id": "s"}})[0].sequence == SequenceInfo(
+        "s"
+    )
     assert decode({"inputs": [X], "parameters": {"sequence_id": 0}})[0].sequence is None
 
 
 def test_other_parameters_are_forwarded():
     given = {"a": 1, "b": "s", "c": 1.5, "d": True, "e": 2**63}
-    assert decode({"inputs": [X], "parameters": given})[0].parameters == {**given, "e": float(2**63)}
+    assert decode({"inputs": [X], "parameters": given})[0].parameters == {
+        **given,
+        "e": float(2**63),
+    }
 
 
 @pytest.mark.parametrize(
     ("given", "kind", "text"),
     [
-        ({"sequence_id": -1}, Internal, "Unable to parse 'sequence_id': attempt to access JSON non-string as string"),
-        ({"sequence_id": True}, Internal, "Unable to parse 'sequence_id': attempt to access JSON non-string as string"),
+        (
+            {"sequence_id": -1},
+            Internal,
+            "Unable to parse 'sequence_id': attempt to access JSON non-string as string",
+        ),
+        (
+            {"sequence_id": True},
+            Internal,
+            "Unable to parse 'sequence_id': attempt to access JSON non-string as string",
+        ),
         (
             {"sequence_start": 1},
             Internal,
@@ -227,7 +319,11 @@ def test_other_parameters_are_forwarded():
             InvalidArgument,
             "parameter 'a' has invalid type. It should be either 'int', 'bool', or 'string'.",
         ),
-        ({"a": {}}, InvalidArgument, "parameter 'a' has invalid type. It should be either 'int', 'bool', or 'string'."),
+        (
+            {"a": {}},
+            InvalidArgument,
+            "parameter 'a' has invalid type. It should be either 'int', 'bool', or 'string'.",
+        ),
     ],
 )
 def test_invalid_parameters_have_tritons_error_texts(given, kind, text):
@@ -236,10 +332,21 @@ def test_invalid_parameters_have_tritons_error_texts(given, kind, text):
 
 def test_the_size_limit_applies_to_json_only():
     assert "request JSON size of" in refused(InvalidArgument, {"inputs": [X]}, limit=20)
-    given = {"inputs": [{"name": "X", "datatype": "UINT8", "shape": [500], "parameters": {"binary_data_size": 500}}]}
+    given = {
+        "inputs": [
+            {
+                "name": "X",
+                "datatype": "UINT8",
+                "shape": [500],
+                "parameters": {"binary_data_size": 500},
+            }
+        ]
+    }
     assert decode(given, bytes(500), limit=200)[0].inputs["X"].nbytes == 500
     assert "JSON input 'X' has a byte_size" in refused(
-        InvalidArgument, {"inputs": [{**X, "datatype": "INT64", "shape": [50], "data": [1] * 50}]}, limit=399
+        InvalidArgument,
+        {"inputs": [{**X, "datatype": "INT64", "shape": [50], "data": [1] * 50}]},
+        limit=399,
     )
 
 
@@ -262,7 +369,9 @@ def test_bad_header_lengths_are_refused(value, text):
     assert caught.value.message == text
 
 
-@pytest.mark.parametrize(("value", "length"), [(b"12", 12), (b" +12 ", 12), (b"12.5", 12), (b"12x", 12), (b"0x12", 0)])
+@pytest.mark.parametrize(
+    ("value", "length"), [(b"12", 12), (b" +12 ", 12), (b"12.5", 12), (b"12x", 12), (b"0x12", 0)]
+)
 def test_text_after_a_header_length_is_ignored(value, length):
     assert header_length(value, 230) == length
 

@@ -22,7 +22,15 @@ from tritonpy_http1.connection import LingeringClose
 from .raw_http import BODY, INFER, SECONDS, RawConnection, eventually, read_one, request
 
 BATCH = 250
-CLASSES = (InferProtocol, InferCycle, HttpInferCall, LingeringClose, RequestResponseCycle, asyncio.Task, ssl.SSLObject)
+CLASSES = (
+    InferProtocol,
+    InferCycle,
+    HttpInferCall,
+    LingeringClose,
+    RequestResponseCycle,
+    asyncio.Task,
+    ssl.SSLObject,
+)
 HALVES = [
     b"",
     b"PO",
@@ -76,7 +84,11 @@ def leave(server, count, wrap=lambda stream: stream):
 def test_disconnecting_clients_leak_nothing(start_server, engine, pem, caplog, encrypted, count):
     caplog.set_level(logging.CRITICAL, "uvicorn.error")  # pytest retains log records in memory
     names = ("certificate_file", "key_file")
-    options = HttpTlsOptions(**{name: pem.options[name] for name in names}) if encrypted else HttpTlsOptions()
+    options = (
+        HttpTlsOptions(**{name: pem.options[name] for name in names})
+        if encrypted
+        else HttpTlsOptions()
+    )
     server = start_server(tls=options)
     context = pem.context()
     wrap = (

@@ -39,7 +39,8 @@ def first_answer(server, sent):
 
 
 @pytest.mark.parametrize(
-    "path", [NOWHERE, NOWHERE.replace("infer", "generate"), NOWHERE.replace("infer", "generate_stream")]
+    "path",
+    [NOWHERE, NOWHERE.replace("infer", "generate"), NOWHERE.replace("infer", "generate_stream")],
 )
 def test_an_unknown_model_is_refused_before_the_body(server, path):
     status, _, error = first_answer(server, begun(path))
@@ -52,16 +53,23 @@ def test_an_unknown_path_is_refused_before_the_body(server):
 
 def test_a_decoupled_model_is_refused_before_the_body(server):
     status, _, error = first_answer(server, begun(INFER.replace("echo", "decoupled")))
-    assert (status, error) == (501, "HTTP end point doesn't support models with decoupled transaction policy")
+    assert (status, error) == (
+        501,
+        "HTTP end point doesn't support models with decoupled transaction policy",
+    )
 
 
 def test_oversized_json_is_refused_before_the_body(server):
     status, _, error = first_answer(server, begun(INFER, headers=""))
     assert status == 400
-    assert error.startswith(f"request JSON size of {ENDLESS} bytes exceeds the maximum allowed input size")
+    assert error.startswith(
+        f"request JSON size of {ENDLESS} bytes exceeds the maximum allowed input size"
+    )
 
 
-@pytest.mark.parametrize("path", [INFER, INFER.replace("infer", "generate"), "/v2/repository/models/echo/load"])
+@pytest.mark.parametrize(
+    "path", [INFER, INFER.replace("infer", "generate"), "/v2/repository/models/echo/load"]
+)
 def test_a_body_above_max_body_bytes_gets_413_before_it_is_read(start_server, path):
     status, _, error = first_answer(start_server(max_body_bytes=SMALL), begun(path, SMALL + 1))
     assert status == 413
@@ -74,7 +82,10 @@ def test_a_body_above_max_body_bytes_gets_413_before_it_is_read(start_server, pa
 @pytest.mark.parametrize("path", [INFER, INFER.replace("infer", "generate")])
 def test_an_oversized_chunked_body_gets_413(start_server, path):
     sent = request(
-        chunked(b"x" * SMALL)[:-5] + b"1\r\nx\r\n", BINARY + "transfer-encoding: chunked\r\n", path, length=False
+        chunked(b"x" * SMALL)[:-5] + b"1\r\nx\r\n",
+        BINARY + "transfer-encoding: chunked\r\n",
+        path,
+        length=False,
     )
     assert first_answer(start_server(max_body_bytes=SMALL), sent)[0] == 413
 
@@ -83,7 +94,9 @@ def test_an_oversized_chunked_body_gets_413(start_server, path):
 @pytest.mark.parametrize("in_chunks", [False, True])
 def test_a_management_body_is_limited_to_one_mebibyte(server, path, in_chunks):
     size = MANAGEMENT_BYTES + 1
-    chunks = request(chunked(b" " * size)[:-5], "transfer-encoding: chunked\r\n", path, length=False)
+    chunks = request(
+        chunked(b" " * size)[:-5], "transfer-encoding: chunked\r\n", path, length=False
+    )
     sent = chunks if in_chunks else begun(path, size, "", b"")
     status, _, error = first_answer(server, sent)
     assert status == 413
@@ -92,13 +105,17 @@ def test_a_management_body_is_limited_to_one_mebibyte(server, path, in_chunks):
 
 def test_the_files_of_a_model_may_be_larger(server, engine):
     content = "A" * (2 * MANAGEMENT_BYTES)
-    reply = server.call("POST", "/v2/repository/models/echo/load", {"parameters": {"file:1/model": content}})
+    reply = server.call(
+        "POST", "/v2/repository/models/echo/load", {"parameters": {"file:1/model": content}}
+    )
     assert reply.status == 200
     assert engine.loads[0][2]["file:1/model"] == bytes(len(content) * 3 // 4)
 
 
 def test_a_client_that_expects_100_continue_is_refused(server):
-    status, _, _ = first_answer(server, begun(NOWHERE, 100, BINARY + "expect: 100-continue\r\n", b""))
+    status, _, _ = first_answer(
+        server, begun(NOWHERE, 100, BINARY + "expect: 100-continue\r\n", b"")
+    )
     assert status == 404
 
 
@@ -118,7 +135,9 @@ def test_a_very_long_body_closes_the_connection(server):
         assert raw.file.read() == b""
 
 
-@pytest.mark.parametrize("path", [*MANAGEMENT, INFER.replace("infer", "generate"), "/nowhere", "/v2/health/ready"])
+@pytest.mark.parametrize(
+    "path", [*MANAGEMENT, INFER.replace("infer", "generate"), "/nowhere", "/v2/health/ready"]
+)
 def test_a_very_long_body_closes_the_connection_on_every_route(server, path):
     with connect(server) as raw:
         raw.sendall(begun(path))
@@ -129,7 +148,9 @@ def test_a_very_long_body_closes_the_connection_on_every_route(server, path):
 def test_many_chunks_after_the_response_close_the_connection(server, monkeypatch):
     monkeypatch.setattr("tritonpy_http1.connection.MAX_DROPPED", SMALL)
     with connect(server) as raw:
-        raw.sendall(request(chunked(b"x")[:-5], "transfer-encoding: chunked\r\n", "/nowhere", length=False))
+        raw.sendall(
+            request(chunked(b"x")[:-5], "transfer-encoding: chunked\r\n", "/nowhere", length=False)
+        )
         assert read_one(raw)[0] == 404
         raw.sendall(chunked(b"x" * SMALL, b"x") + request())
         assert raw.file.read() == b""
@@ -137,7 +158,9 @@ def test_many_chunks_after_the_response_close_the_connection(server, monkeypatch
 
 def test_few_chunks_after_the_response_keep_the_connection(server):
     with connect(server) as raw:
-        raw.sendall(request(chunked(b"x")[:-5], "transfer-encoding: chunked\r\n", "/nowhere", length=False))
+        raw.sendall(
+            request(chunked(b"x")[:-5], "transfer-encoding: chunked\r\n", "/nowhere", length=False)
+        )
         assert read_one(raw)[0] == 404
         raw.sendall(chunked(b"x" * SMALL) + request())
         assert read_one(raw)[0] == 200
@@ -170,7 +193,12 @@ def test_an_unauthorized_call_is_refused_before_the_body(start_server):
 
 def test_binary_tensors_may_have_any_size(start_server, engine):
     size = 3_000_000
-    described = {"name": "X", "datatype": "UINT8", "shape": [size], "parameters": {"binary_data_size": size}}
+    described = {
+        "name": "X",
+        "datatype": "UINT8",
+        "shape": [size],
+        "parameters": {"binary_data_size": size},
+    }
     head = json.dumps({"inputs": [described]}).encode()
     reply = start_server(max_input_size=1000).infer(
         head + bytes(size), {"inference-header-content-length": str(len(head))}
@@ -191,7 +219,9 @@ class TestMemory:
     def server(self, start_server, memory):
         return start_server(memory=memory)
 
-    @pytest.mark.parametrize("path", [INFER, INFER.replace("infer", "generate"), "/v2/repository/models/echo/load"])
+    @pytest.mark.parametrize(
+        "path", [INFER, INFER.replace("infer", "generate"), "/v2/repository/models/echo/load"]
+    )
     def test_a_body_beyond_the_memory_budget_gets_503(self, server, memory, path):
         status, headers, error = first_answer(server, begun(path, 10**7, start=bytes(self.LIMIT)))
         assert status == 503
@@ -222,7 +252,9 @@ class TestMemory:
         assert engine.requests == []
         assert memory.refused == 1
 
-    def test_an_unread_response_counts_against_the_memory_budget(self, server, engine, memory, tensor):
+    def test_an_unread_response_counts_against_the_memory_budget(
+        self, server, engine, memory, tensor
+    ):
         from tritonpy import InferResponse
 
         def answer(_request):

@@ -48,7 +48,12 @@ def test_binary_data_follows_in_the_order_of_the_outputs():
 
 def test_each_output_has_its_own_format():
     header, tail = split(*encode([D, S], {"D": OutputSpec("D"), "S": OutputSpec("S", binary=True)}))
-    assert header["outputs"][0] == {"name": "D", "datatype": "BYTES", "shape": [1, 2], "data": ["a", "b"]}
+    assert header["outputs"][0] == {
+        "name": "D",
+        "datatype": "BYTES",
+        "shape": [1, 2],
+        "data": ["a", "b"],
+    }
     assert tail == S.data.tobytes()
 
 
@@ -102,5 +107,10 @@ def test_errors_are_encoded():
     reply = encode_error(Internal("boom"))
     assert (reply.status, b"".join(reply.parts)) == (500, b'{"error":"boom"}')
     assert dict(reply.headers)[b"content-type"] == b"text/plain"
-    assert dict(encode_error(Internal("boom"), JSON_TYPE).headers)[b"content-type"] == b"application/json"
-    assert dict(encode_error(UnsupportedEncoding("x")).headers)[b"accept-encoding"] == b"gzip, deflate"
+    assert (
+        dict(encode_error(Internal("boom"), JSON_TYPE).headers)[b"content-type"]
+        == b"application/json"
+    )
+    assert (
+        dict(encode_error(UnsupportedEncoding("x")).headers)[b"accept-encoding"] == b"gzip, deflate"
+    )

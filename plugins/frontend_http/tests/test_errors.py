@@ -8,8 +8,15 @@ from tritonpy_frontend_http.errors import STATUS, error_body
 
 def test_every_code_has_its_status():
     expected = {"INTERNAL": 500, "NOT_FOUND": 404, "UNAVAILABLE": 503, "UNSUPPORTED": 501}
-    expected |= {"UNAUTHENTICATED": 401, "PERMISSION_DENIED": 403, "RESOURCE_EXHAUSTED": 429, "CONFLICT": 412}
-    assert {code: STATUS[code] for code in Code} == {code: expected.get(code.name, 400) for code in Code}
+    expected |= {
+        "UNAUTHENTICATED": 401,
+        "PERMISSION_DENIED": 403,
+        "RESOURCE_EXHAUSTED": 429,
+        "CONFLICT": 412,
+    }
+    assert {code: STATUS[code] for code in Code} == {
+        code: expected.get(code.name, 400) for code in Code
+    }
 
 
 def test_a_body_is_compact_json():

@@ -12,7 +12,9 @@ from tritonpy.config.server import decode_options
 from tritonpy_frontend_http.errors import STOPPING
 from tritonpy_frontend_http.options import HttpOptions
 
-BODY = json.dumps({"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1]}]}).encode()
+BODY = json.dumps(
+    {"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1]}]}
+).encode()
 SECONDS = 30
 
 CLIENT = """
@@ -69,7 +71,8 @@ def test_port_0_picks_a_free_port(server):
 
 def test_a_port_in_use_is_reported(server, start_server):
     with pytest.raises(
-        StartupError, match=rf"cannot listen for HTTP on 127.0.0.1:{server.port}: Address already in use"
+        StartupError,
+        match=rf"cannot listen for HTTP on 127.0.0.1:{server.port}: Address already in use",
     ):
         start_server(port=server.port)
 
@@ -104,7 +107,9 @@ def test_draining_finishes_requests_and_refuses_new_ones(server, engine):
     live.request("POST", "/v2/models/echo/infer", BODY)
     assert engine.arrived.wait(SECONDS)
     drained = server.begin_draining()
-    for other, method, path in zip(idle, ("POST", "GET"), ("/v2/models/echo/infer", "/v2"), strict=True):
+    for other, method, path in zip(
+        idle, ("POST", "GET"), ("/v2/models/echo/infer", "/v2"), strict=True
+    ):
         other.request(method, path, BODY)
         reply = other.getresponse()
         assert reply.status == 503
@@ -125,7 +130,9 @@ def test_draining_finishes_requests_and_refuses_new_ones(server, engine):
 
 def test_draining_waits_until_a_slow_client_has_its_response(server):
     numbers = list(range(3_000_000))
-    body = json.dumps({"inputs": [{"name": "X", "datatype": "INT64", "shape": [len(numbers)], "data": numbers}]})
+    body = json.dumps(
+        {"inputs": [{"name": "X", "datatype": "INT64", "shape": [len(numbers)], "data": numbers}]}
+    )
     live = server.connect()
     live.request("POST", "/v2/models/echo/infer", body)
     reply = live.getresponse()  # its head; most of the body does not fit what the kernel takes
@@ -157,4 +164,7 @@ def test_stop_without_start_does_nothing(server):
 
 
 def test_max_input_size_accepts_units():
-    assert decode_options(HttpOptions, {"max-input-size": "2MiB"}, "frontends.http").max_input_size == 2 * 2**20
+    assert (
+        decode_options(HttpOptions, {"max-input-size": "2MiB"}, "frontends.http").max_input_size
+        == 2 * 2**20
+    )

@@ -105,12 +105,16 @@ def test_the_body_of_a_refused_call_is_not_kept(guarded, authorizer, engine):
 def test_an_oversized_body_of_an_unknown_principal_gets_401(engine, authorizer, start_server):
     server = start_server(authorizer, max_input_size=1000)
     large = {**BODY, "id": "x" * 2000}
-    assert {server.infer(large, model=model).status for model in ("echo", "nowhere", "decoupled")} == {401}
+    assert {
+        server.infer(large, model=model).status for model in ("echo", "nowhere", "decoupled")
+    } == {401}
     assert server.infer(large, KEY).status == 400
 
 
 def test_pipelined_requests_are_authorized_separately(guarded, engine):
-    answer = sent(guarded, infer_head(key="wrong") + RAW + infer_head() + RAW + infer_head(key="") + RAW)
+    answer = sent(
+        guarded, infer_head(key="wrong") + RAW + infer_head() + RAW + infer_head(key="") + RAW
+    )
     assert re.findall(rb"HTTP/1\.1 (\d+) ", answer) == [b"401", b"200", b"401"]
     assert len(engine.requests) == 1
 
@@ -131,7 +135,9 @@ def test_a_refused_head_does_not_affect_the_request_before_it(guarded, authorize
 
 @pytest.mark.parametrize("second", ["k", "wrong"])
 def test_duplicate_credentials_are_refused(guarded, second):
-    assert sent(guarded, infer_head(more=f"x-api-key: {second}\r\n") + RAW).startswith(b"HTTP/1.1 401 ")
+    assert sent(guarded, infer_head(more=f"x-api-key: {second}\r\n") + RAW).startswith(
+        b"HTTP/1.1 401 "
+    )
 
 
 def test_a_very_long_head_is_refused(guarded):
@@ -180,7 +186,8 @@ def test_health_is_public_and_may_be_guarded(guarded, authorizer):
 
 @pytest.mark.parametrize("method", ["GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"])
 @pytest.mark.parametrize(
-    "path", ["/v2", "/v2/models/echo/infer", "/v2/repository/models/echo/load", "/schema", "/v2/logging"]
+    "path",
+    ["/v2", "/v2/models/echo/infer", "/v2/repository/models/echo/load", "/schema", "/v2/logging"],
 )
 def test_every_method_is_authorized(guarded, engine, method, path):
     assert guarded.call(method, path, b"{}").status == 401
@@ -201,13 +208,18 @@ def test_a_generate_call_has_its_principal(guarded, authorizer, engine):
 
 
 def test_restricted_apis_answer_403_with_plain_text_as_their_type(start_server):
-    server = start_server(restricted_apis=(Restriction((ApiCategory.INFERENCE, ApiCategory.HEALTH), "Key", "v"),))
+    server = start_server(
+        restricted_apis=(Restriction((ApiCategory.INFERENCE, ApiCategory.HEALTH), "Key", "v"),)
+    )
     for reply in (
         server.infer(BODY),
         server.call("GET", "/v2/health/live"),
         server.call("GET", "/v2/models/echo/infer"),
     ):
-        assert (reply.status, reply.error) == (403, "This API is restricted, expecting header 'Key'")
+        assert (reply.status, reply.error) == (
+            403,
+            "This API is restricted, expecting header 'Key'",
+        )
         assert reply.headers["content-type"] == "text/plain"
     assert server.infer(BODY, {"key": "v"}).status == 200
     assert server.call("GET", "/v2").status == 200
@@ -217,7 +229,10 @@ def test_headers_are_forwarded_with_the_names_that_were_sent(start_server, engin
     server = start_server(header_forward_pattern="^x-")
     assert server.infer(BODY, {"X-Abc": "1", "y": "2"}).status == 200
     assert server.infer({**BODY, "parameters": {"p": 1}}, {"x-abc": "3"}).status == 200
-    assert [request.parameters for request in engine.requests] == [{"X-Abc": "1"}, {"p": 1, "x-abc": "3"}]
+    assert [request.parameters for request in engine.requests] == [
+        {"X-Abc": "1"},
+        {"p": 1, "x-abc": "3"},
+    ]
 
 
 def test_a_reserved_header_is_refused_in_json(start_server):

@@ -10,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 CALLS = 40  # more than the threads that compress and decompress
-INFER = json.dumps({"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1], "data": [1]}]}).encode()
+INFER = json.dumps(
+    {"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1], "data": [1]}]}
+).encode()
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,10 @@ def test_waiting_calls_do_not_block_other_calls(server, engine, method, name, pa
 
     setattr(engine, method, hang)
     with ThreadPoolExecutor(CALLS) as pool:
-        calls = [pool.submit(server.call, name, path, b"" if name == "POST" else None) for _ in range(CALLS)]
+        calls = [
+            pool.submit(server.call, name, path, b"" if name == "POST" else None)
+            for _ in range(CALLS)
+        ]
         try:
             for _ in range(CALLS):
                 assert entered.acquire(timeout=20)

@@ -22,11 +22,16 @@ def test_a_cached_head_matches_any_body_of_its_length(heads: HeadCache) -> None:
     match = heads.find(HEAD + b"xyz")
     assert match is not None
     head, start = match
-    assert (head.target, head.headers[b"content-length"], (HEAD + b"xyz")[start:]) == (TARGET, b"3", b"xyz")
+    assert (head.target, head.headers[b"content-length"], (HEAD + b"xyz")[start:]) == (
+        TARGET,
+        b"3",
+        b"xyz",
+    )
 
 
 @pytest.mark.parametrize(
-    "data", [HEAD, HEAD + b"ab", HEAD + b"abcd", HEAD + b"abc" + HEAD, b"", b"abc", HEAD[1:] + b"abc"]
+    "data",
+    [HEAD, HEAD + b"ab", HEAD + b"abcd", HEAD + b"abc" + HEAD, b"", b"abc", HEAD[1:] + b"abc"],
 )
 def test_only_exactly_one_request_is_matched(heads: HeadCache, data: bytes) -> None:
     assert heads.find(data) is None

@@ -25,8 +25,16 @@ ECHOED = {"name": "X", "datatype": "FP32", "shape": [3], "data": [1.0, 2.0, 3.0]
 def test_json_in_and_out(server):
     reply = server.infer({**BODY, "id": "q"})
     assert reply.status == 200
-    assert reply.headers == {"content-type": "application/json", "content-length": str(len(reply.body))}
-    assert reply.json == {"id": "q", "model_name": "echo", "model_version": "1", "outputs": [ECHOED]}
+    assert reply.headers == {
+        "content-type": "application/json",
+        "content-length": str(len(reply.body)),
+    }
+    assert reply.json == {
+        "id": "q",
+        "model_name": "echo",
+        "model_version": "1",
+        "outputs": [ECHOED],
+    }
 
 
 def test_the_version_comes_from_the_path(server, engine):
@@ -49,7 +57,9 @@ def test_versions_in_paths():
 def test_binary_in_and_out(server):
     array = np.arange(3, dtype=np.float32)
     header = {
-        "inputs": [{"name": "X", "datatype": "FP32", "shape": [3], "parameters": {"binary_data_size": 12}}],
+        "inputs": [
+            {"name": "X", "datatype": "FP32", "shape": [3], "parameters": {"binary_data_size": 12}}
+        ],
         "outputs": [{"name": "X", "parameters": {"binary_data": True}}],
     }
     raw = json.dumps(header).encode()
@@ -69,14 +79,21 @@ def test_a_raw_binary_request(server):
 
 def test_a_refused_body_is_freed_without_garbage_collection(server):
     size = 2**20
-    binary = {"name": "X", "datatype": "UINT8", "shape": [size], "parameters": {"binary_data_size": size}}
+    binary = {
+        "name": "X",
+        "datatype": "UINT8",
+        "shape": [size],
+        "parameters": {"binary_data_size": size},
+    }
     head = json.dumps({"inputs": [binary]}).encode()
     gc.collect()
     gc.disable()
     tracemalloc.start()
     try:
         for _ in range(16):
-            reply = server.infer(head + bytes(size), {"Inference-Header-Content-Length": str(len(head))}, "nowhere")
+            reply = server.infer(
+                head + bytes(size), {"Inference-Header-Content-Length": str(len(head))}, "nowhere"
+            )
             assert reply.status == 404
         # the last body is freed when its connection ends, after the response
         eventually(lambda: tracemalloc.get_traced_memory()[0] < 4 * size, server)
@@ -86,10 +103,14 @@ def test_a_refused_body_is_freed_without_garbage_collection(server):
 
 
 @pytest.mark.parametrize("size", [3, 30_000])
-@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+@pytest.mark.parametrize(
+    ("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)]
+)
 def test_compression_both_ways(server, size, encoding, pack):
     values = np.random.default_rng(1).random(size)
-    body = json.dumps({"inputs": [{**X, "datatype": "FP64", "shape": [size], "data": values.tolist()}]}).encode()
+    body = json.dumps(
+        {"inputs": [{**X, "datatype": "FP64", "shape": [size], "data": values.tolist()}]}
+    ).encode()
     reply = server.infer(pack(body), {"Content-Encoding": encoding, "Accept-Encoding": encoding})
     assert reply.headers["content-encoding"] == encoding
     unpacked = json.loads(zlib.decompress(reply.body, wbits=47))
@@ -112,20 +133,29 @@ def test_an_unknown_compression_names_the_known_ones(server):
 def test_lookup_errors_take_precedence_over_body_errors(server):
     for body in (b"{", BODY):
         reply = server.infer(body, model="nope")
-        assert (reply.status, reply.error) == (404, "Request for unknown model: 'nope' is not found")
+        assert (reply.status, reply.error) == (
+            404,
+            "Request for unknown model: 'nope' is not found",
+        )
         reply = server.infer(body, model="decoupled")
         text = "HTTP end point doesn't support models with decoupled transaction policy"
         assert (reply.status, reply.error) == (501, text)
 
 
 def test_only_request_errors_have_the_content_type_json(server, engine):
-    engine.answer = lambda request: [InferResponse([], request.model_name, 1, error=Internal("boom"))]
+    engine.answer = lambda request: [
+        InferResponse([], request.model_name, 1, error=Internal("boom"))
+    ]
     replies = [
         server.infer({"inputs": [{"name": "X"}]}),
         server.infer(BODY),
         server.call("POST", "/v2/models/other/infer", BODY),
     ]
-    assert [reply.headers["content-type"] for reply in replies] == ["application/json", "text/plain", "text/plain"]
+    assert [reply.headers["content-type"] for reply in replies] == [
+        "application/json",
+        "text/plain",
+        "text/plain",
+    ]
 
 
 def test_errors_of_the_engine_keep_code_and_text(server, engine):

@@ -50,7 +50,9 @@ def test_syntax_errors_have_tritons_text_and_offset(raw, text):
 
 @pytest.mark.parametrize("raw", [b"[" * 10_000, b"[" * 10_000 + b"]" * 10_000, b'{"a":' * 10_000])
 def test_deep_nesting_is_refused(raw):
-    with pytest.raises(InvalidArgument, match=r"JSON nesting depth exceeds maximum allowed limit \(100\)"):
+    with pytest.raises(
+        InvalidArgument, match=r"JSON nesting depth exceeds maximum allowed limit \(100\)"
+    ):
         document.parse(raw)
 
 
@@ -76,7 +78,11 @@ def test_a_number_with_many_digits_is_refused():
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
 

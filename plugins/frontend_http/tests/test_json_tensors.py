@@ -72,15 +72,25 @@ def test_a_double_too_large_for_a_float_is_infinite():
 def test_values_of_the_wrong_type_are_refused(datatype, value, words):
     with pytest.raises(Internal) as caught:
         read(datatype, [1], [value])
-    assert caught.value.message.startswith(f"Unable to parse 'data': attempt to access JSON {words}: ")
+    assert caught.value.message.startswith(
+        f"Unable to parse 'data': attempt to access JSON {words}: "
+    )
 
 
 @pytest.mark.parametrize(
     ("datatype", "values", "hint"),
     [
-        ("FP32", [1, "a" * 50], f"value 1 of input 'x' is \"{'a' * 39}..., datatype FP32 takes numbers"),
+        (
+            "FP32",
+            [1, "a" * 50],
+            f"value 1 of input 'x' is \"{'a' * 39}..., datatype FP32 takes numbers",
+        ),
         ("INT32", [1, 2.5], "value 1 of input 'x' is 2.5, datatype INT32 takes whole numbers"),
-        ("UINT8", [None, 1], "value 0 of input 'x' is null, datatype UINT8 takes whole numbers from 0 on"),
+        (
+            "UINT8",
+            [None, 1],
+            "value 0 of input 'x' is null, datatype UINT8 takes whole numbers from 0 on",
+        ),
         ("BOOL", [1, True], "value 0 of input 'x' is 1, datatype BOOL takes true and false"),
         ("FP64", [{}, 1], "value 0 of input 'x' is an object, datatype FP64 takes numbers"),
         ("UINT8", [-1, 1], "a value of input 'x' does not fit into datatype UINT8"),
@@ -101,31 +111,41 @@ def test_errors_name_the_value_and_the_expected_type(datatype, values, hint):
 
 def test_a_string_tensor_accepts_strings_only():
     with pytest.raises(
-        Internal, match=r"^Unable to parse JSON bytes array: attempt to access JSON non-string as string: "
+        Internal,
+        match=r"^Unable to parse JSON bytes array: attempt to access JSON non-string as string: ",
     ):
         read("BYTES", [1], [1])
 
 
 def test_too_many_and_too_few_values_are_refused():
-    with pytest.raises(Internal, match=r"^Unable to parse 'data': Shape does not match true shape of 'data' field: "):
+    with pytest.raises(
+        Internal,
+        match=r"^Unable to parse 'data': Shape does not match true shape of 'data' field: ",
+    ):
         read("INT32", [2], [1, 2, 3])
-    with pytest.raises(Internal, match=r"^Failed to parse 'data' field: shape does not match true shape: "):
+    with pytest.raises(
+        Internal, match=r"^Failed to parse 'data' field: shape does not match true shape: "
+    ):
         read("INT32", [2], [1])
 
 
 def test_data_must_be_a_list():
-    with pytest.raises(Internal, match=r"^Unable to parse 'data': attempt to access JSON non-array as array: "):
+    with pytest.raises(
+        Internal, match=r"^Unable to parse 'data': attempt to access JSON non-array as array: "
+    ):
         read("INT32", [2], 3)
 
 
 def test_half_precision_is_refused_both_ways():
     for datatype in ("FP16", "BF16"):
         with pytest.raises(
-            InvalidArgument, match=rf"^receiving {datatype} data via JSON is not supported. .* for input x$"
+            InvalidArgument,
+            match=rf"^receiving {datatype} data via JSON is not supported. .* for input x$",
         ):
             read(datatype, [1], [1])
         with pytest.raises(
-            InvalidArgument, match=rf"^sending {datatype} data via JSON is not supported. .* for output$"
+            InvalidArgument,
+            match=rf"^sending {datatype} data via JSON is not supported. .* for output$",
         ):
             to_json(Tensor("y", datatype, (1,), np.zeros(1, DTYPES[datatype])))
 
@@ -133,7 +153,8 @@ def test_half_precision_is_refused_both_ways():
 def test_an_unknown_datatype_is_refused():
     for shape in ([1], [0]):
         with pytest.raises(
-            InvalidArgument, match=r"^invalid datatype for input x: there is no datatype 'INT33': it is one of BOOL, "
+            InvalidArgument,
+            match=r"^invalid datatype for input x: there is no datatype 'INT33': it is one of BOOL, ",
         ):
             read("INT33", shape, [1])
 
@@ -152,7 +173,10 @@ def test_size_overflows_are_refused():
         read("INT32", [2**62, 2**62], [1])
     with pytest.raises(InvalidArgument, match=r"byte size overflow for input 'x'"):
         read("INT32", [2**62], [1])
-    with pytest.raises(InvalidArgument, match=r"JSON input 'x' has a byte_size \(4398046511104 bytes\) that exceeds"):
+    with pytest.raises(
+        InvalidArgument,
+        match=r"JSON input 'x' has a byte_size \(4398046511104 bytes\) that exceeds",
+    ):
         read("INT32", [2**40], [1])
     with pytest.raises(InvalidArgument, match=r"more dimensions than a tensor can have"):
         read("INT32", [1] * 70, [1])
@@ -175,7 +199,10 @@ def test_nesting_ends_at_100_levels():
     for datatype, prefix in (("INT32", "Unable to parse 'data': "), ("BYTES", "")):
         with pytest.raises(InvalidArgument) as caught:
             read(datatype, [1], nested(100, 7))
-        assert caught.value.message == f"{prefix}JSON nesting depth exceeds maximum allowed limit (100)"
+        assert (
+            caught.value.message
+            == f"{prefix}JSON nesting depth exceeds maximum allowed limit (100)"
+        )
 
 
 @given(st.lists(st.integers(0, 2**64)))
@@ -192,7 +219,9 @@ def test_the_element_count_is_a_product_or_an_error(shape):
 
 
 def test_a_dimension_above_64_bits_is_refused():
-    with pytest.raises(Internal, match="Unable to parse 'shape': attempt to access JSON non-unsigned-integer"):
+    with pytest.raises(
+        Internal, match="Unable to parse 'shape': attempt to access JSON non-unsigned-integer"
+    ):
         element_count("x", (1, 2**64))
 
 

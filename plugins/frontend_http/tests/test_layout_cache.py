@@ -53,12 +53,16 @@ def test_a_layout_is_cached_at_its_second_use(known: JsonLayoutCache) -> None:
 
 @given(
     st.lists(
-        st.tuples(st.text(min_size=1, max_size=5), st.sampled_from(["INT32", "FP16", "BOOL", "BYTES"])), max_size=4
+        st.tuples(
+            st.text(min_size=1, max_size=5), st.sampled_from(["INT32", "FP16", "BOOL", "BYTES"])
+        ),
+        max_size=4,
     ),
     st.text(max_size=5),
     st.sampled_from([None, True, False]),
     st.lists(st.tuples(st.booleans(), st.sampled_from([0, 2])), max_size=2),
-    st.none() | st.tuples(st.integers(0, (1 << 64) - 1) | st.text(max_size=5), st.booleans(), st.booleans()),
+    st.none()
+    | st.tuples(st.integers(0, (1 << 64) - 1) | st.text(max_size=5), st.booleans(), st.booleans()),
 )
 def test_a_cached_layout_decodes_like_an_uncached_one(
     names: list[tuple[str, str]],
@@ -70,7 +74,12 @@ def test_a_cached_layout_decodes_like_an_uncached_one(
     header: dict[str, Any] = {"id": identity} if identity else {}
     size = {"INT32": 12, "FP16": 6, "BOOL": 3, "BYTES": 12}
     header["inputs"] = [
-        {"name": name, "datatype": kind, "shape": [3], "parameters": {"binary_data_size": size[kind]}}
+        {
+            "name": name,
+            "datatype": kind,
+            "shape": [3],
+            "parameters": {"binary_data_size": size[kind]},
+        }
         for name, kind in dict(names).items()
     ]
     parameters: dict[str, Any] = sequence_of(*sequence) if sequence else {}
@@ -88,10 +97,18 @@ def test_a_cached_layout_decodes_like_an_uncached_one(
     first, *again = [read(raw, tail) for _ in range(4)]
     for request, as_binary in again:
         assert as_binary == first[1]
-        assert (request.id, request.outputs, request.classifies) == (first[0].id, first[0].outputs, first[0].classifies)
+        assert (request.id, request.outputs, request.classifies) == (
+            first[0].id,
+            first[0].outputs,
+            first[0].classifies,
+        )
         assert request.sequence == first[0].sequence
         for tensor, expected in zip(request.inputs.values(), first[0].inputs.values(), strict=True):
-            assert (tensor.name, tensor.datatype, tensor.shape) == (expected.name, expected.datatype, expected.shape)
+            assert (tensor.name, tensor.datatype, tensor.shape) == (
+                expected.name,
+                expected.datatype,
+                expected.shape,
+            )
             assert tensor.data.dtype == expected.data.dtype
             assert tensor.data.tobytes() == expected.data.tobytes()
 
@@ -112,11 +129,17 @@ def test_requests_with_different_sequences_share_a_layout(
     learn(raw_of(id="first", parameters={**sequence_of(3, start=True), **more}))
     raw = raw_of(id="another", parameters={**sequence_of(number, end=True), **more})
     layout, identity, sequence = known.find(raw)
-    assert (layout is not None, identity, sequence) == (True, "another", SequenceInfo(number, start=False, end=True))
+    assert (layout is not None, identity, sequence) == (
+        True,
+        "another",
+        SequenceInfo(number, start=False, end=True),
+    )
     assert read(raw)[0].sequence == sequence
 
 
-@pytest.mark.parametrize("number", [0, 10_000_000_000_000_000_000, (1 << 64) - 1, "", "sie\u00dfen", 'a"b', "a\\b"])
+@pytest.mark.parametrize(
+    "number", [0, 10_000_000_000_000_000_000, (1 << 64) - 1, "", "sie\u00dfen", 'a"b', "a\\b"]
+)
 def test_an_escaped_or_large_sequence_id_is_decoded(number: int | str) -> None:
     learn(raw_of(parameters=sequence_of(3)))
     for _ in range(3):
@@ -136,9 +159,12 @@ def test_sequence_keys_in_other_parameters_are_ignored() -> None:
     learn(raw)
     inside = raw.replace(
         b'"parameters":{"binary_data_size":8}',
-        b'"parameters":{"binary_data_size":8,%b}' % json.dumps(sequence_of(5), separators=(",", ":"))[1:-1].encode(),
+        b'"parameters":{"binary_data_size":8,%b}'
+        % json.dumps(sequence_of(5), separators=(",", ":"))[1:-1].encode(),
     )
-    outside = inside.replace(json.dumps(sequence_of(3), separators=(",", ":"))[1:-1].encode() + b",", b"")
+    outside = inside.replace(
+        json.dumps(sequence_of(3), separators=(",", ":"))[1:-1].encode() + b",", b""
+    )
     for _ in range(3):
         assert read(outside)[0].sequence is None
         assert read(inside)[0].sequence == SequenceInfo(3)
@@ -147,7 +173,9 @@ def test_sequence_keys_in_other_parameters_are_ignored() -> None:
 @pytest.mark.parametrize("key", ["sequence_start", "sequence_\\u0073tart"])
 def test_a_duplicate_sequence_key_takes_precedence(key: str) -> None:
     found = json.dumps(sequence_of(3, start=True), separators=(",", ":")).encode()
-    raw = raw_of(parameters=sequence_of(3, start=True)).replace(found, found[:-1] + b',"%b":true}' % key.encode())
+    raw = raw_of(parameters=sequence_of(3, start=True)).replace(
+        found, found[:-1] + b',"%b":true}' % key.encode()
+    )
     learn(raw)
     other = raw.replace(b'"sequence_start":true,', b'"sequence_start":false,', 1)
     assert read(other)[0].sequence == SequenceInfo(3, start=True)
@@ -201,11 +229,20 @@ def test_an_escaped_duplicate_id_key_takes_precedence() -> None:
     [
         {"inputs": [{"name": "X", "datatype": "INT32", "shape": [2], "data": [1, 2]}]},
         {"inputs": [INPUT], "parameters": {"priority": 2}},
-        {"inputs": [{**INPUT, "parameters": {"shared_memory_region": "r", "shared_memory_byte_size": 8}}]},
-        {"inputs": [INPUT], "outputs": [{"name": "Y", "parameters": {"shared_memory_region": "r"}}]},
+        {
+            "inputs": [
+                {**INPUT, "parameters": {"shared_memory_region": "r", "shared_memory_byte_size": 8}}
+            ]
+        },
+        {
+            "inputs": [INPUT],
+            "outputs": [{"name": "Y", "parameters": {"shared_memory_region": "r"}}],
+        },
     ],
 )
-def test_requests_that_are_not_plain_are_not_cached(known: JsonLayoutCache, header: dict[str, Any]) -> None:
+def test_requests_that_are_not_plain_are_not_cached(
+    known: JsonLayoutCache, header: dict[str, Any]
+) -> None:
     raw = json.dumps(header).encode()
     tail = TAIL if "binary_data_size" in raw.decode() else b""
     for _ in range(3):

@@ -33,7 +33,10 @@ def local(path):
 
 
 def tls(pem, **options):
-    given = {"certificate_file": pem.options["certificate_file"], "key_file": pem.options["key_file"]}
+    given = {
+        "certificate_file": pem.options["certificate_file"],
+        "key_file": pem.options["key_file"],
+    }
     return HttpTlsOptions(**given, **options)
 
 
@@ -45,7 +48,9 @@ def test_requests_are_served_with_tls_and_keep_alive(start_server, pem, engine):
             stream.sendall(request() + META)
             assert json.loads(read_one(stream)[2])["model_name"] == "echo"
             assert json.loads(read_one(stream)[2])["name"] == "triton"
-        stream.sendall(request(chunked(BODY[:9], BODY[9:]), "transfer-encoding: chunked\r\n", length=False))
+        stream.sendall(
+            request(chunked(BODY[:9], BODY[9:]), "transfer-encoding: chunked\r\n", length=False)
+        )
         assert read_one(stream)[0] == 200
 
 
@@ -53,7 +58,9 @@ def test_inference_uses_the_fast_path_with_tls(start_server, pem, monkeypatch):
     server = start_server(tls=tls(pem))
     known = server.frontend._server._protocol.heads
     taken = []
-    monkeypatch.setattr(known, "find", lambda data, find=known.find: taken.append(find(data)) or taken[-1])
+    monkeypatch.setattr(
+        known, "find", lambda data, find=known.find: taken.append(find(data)) or taken[-1]
+    )
     with secure(server, pem.context()) as stream:
         for _ in range(3):
             stream.sendall(request())
@@ -108,8 +115,13 @@ def test_a_client_without_a_trusted_certificate_is_refused(start_server, pem, au
         stream.sendall(request())
         assert read_one(stream)[0] == 200
     for certificate in (None, unknown):
-        with pytest.raises((ssl.SSLError, ConnectionError)), secure(server, pem.context(certificate)) as stream:  # noqa: PT012
-            stream.sendall(request())  # in TLS 1.3, the client receives the error with the first read
+        with (  # noqa: PT012
+            pytest.raises((ssl.SSLError, ConnectionError)),
+            secure(server, pem.context(certificate)) as stream,
+        ):
+            stream.sendall(
+                request()
+            )  # in TLS 1.3, the client receives the error with the first read
             assert stream.recv(1) == b""
             raise ConnectionError
     assert len(engine.requests) == 1
@@ -154,7 +166,8 @@ def test_a_renewed_client_ca_is_used(start_server, pem):
 def test_an_invalid_tls_file_is_named_at_startup(start_server, pem):
     os.unlink(pem.options["key_file"])
     with pytest.raises(
-        StartupError, match=r"frontends.http.tls.key_file '.*key.pem': cannot read the file: No such file"
+        StartupError,
+        match=r"frontends.http.tls.key_file '.*key.pem': cannot read the file: No such file",
     ):
         start_server(tls=tls(pem))
 
@@ -178,7 +191,15 @@ print("served")
 @pytest.mark.parametrize("mutual", [False, True])
 def test_tritonclient_works_with_tls(start_server, pem, authority, mutual):
     server = start_server(tls=HttpTlsOptions(**pem.options, mutual=mutual))
-    command = [sys.executable, "-W", "ignore", "-c", CLIENT, f"localhost:{server.port}", pem.options["client_ca_file"]]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        CLIENT,
+        f"localhost:{server.port}",
+        pem.options["client_ca_file"],
+    ]
     if mutual:
         client = authority.issue_cert("client")
         client.private_key_and_cert_chain_pem.write_to_path(pem.folder / "client.pem")
@@ -217,7 +238,15 @@ def test_a_unix_socket_may_be_encrypted(start_server, tmp_path, pem):
 def test_curl_works_with_a_unix_socket(start_server, tmp_path):
     path = tmp_path / "http.sock"
     start_server(host=f"unix:{path}")
-    command = ["curl", "-s", "--unix-socket", str(path), "-d", BODY.decode(), "http://localhost/v2/models/echo/infer"]
+    command = [
+        "curl",
+        "-s",
+        "--unix-socket",
+        str(path),
+        "-d",
+        BODY.decode(),
+        "http://localhost/v2/models/echo/infer",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(done.stdout)["model_name"] == "echo"
 
@@ -245,7 +274,9 @@ def test_tls_works_without_a_server_name(start_server, pem, authority):
     pem.renew(authority)
     context = pem.context()
     context.check_hostname = False
-    connection = http.client.HTTPSConnection("127.0.0.1", server.port, context=context, timeout=SECONDS)
+    connection = http.client.HTTPSConnection(
+        "127.0.0.1", server.port, context=context, timeout=SECONDS
+    )
     connection.request("GET", "/v2")
     assert connection.getresponse().status == 200
     connection.close()

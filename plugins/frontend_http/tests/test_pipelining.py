@@ -20,9 +20,13 @@ def reset(stream: socket.socket) -> None:
     stream.close()
 
 
-@pytest.mark.parametrize("behind", [[request()], [METADATA], [METADATA, request()], [request()[:-5]], [b"GET /v2 HT"]])
+@pytest.mark.parametrize(
+    "behind", [[request()], [METADATA], [METADATA, request()], [request()[:-5]], [b"GET /v2 HT"]]
+)
 @pytest.mark.parametrize("leave", [socket.socket.close, reset])
-def test_a_disconnect_with_pipelined_requests_cancels_the_running_one(server, engine, behind, leave):
+def test_a_disconnect_with_pipelined_requests_cancels_the_running_one(
+    server, engine, behind, leave
+):
     engine.hold = True
     stream = connect(server)
     stream.sendall(request())
@@ -52,7 +56,9 @@ def test_the_second_pipelined_request_is_cancelled_while_it_runs(server, engine)
 
 @pytest.mark.parametrize("before", [1, 2, 3])
 @pytest.mark.parametrize("behind", [GARBAGE, request() + GARBAGE, BAD_CHUNK])
-def test_a_refusal_after_pipelined_requests_closes_the_connection(server, engine, caplog, before, behind):
+def test_a_refusal_after_pipelined_requests_closes_the_connection(
+    server, engine, caplog, before, behind
+):
     engine.hold = True
     with connect(server) as stream:
         stream.sendall(request() * before + behind)
@@ -105,7 +111,9 @@ def test_reading_pauses_with_many_pipelined_requests(server, engine):
         (live,) = server.frontend._server.server_state.connections
         stream.setblocking(False)
         sent = 0
-        while sent <= MAX_AHEAD or not live.flow.read_paused:  # uvicorn pauses briefly for each waiting request
+        while (
+            sent <= MAX_AHEAD or not live.flow.read_paused
+        ):  # uvicorn pauses briefly for each waiting request
             try:
                 sent += stream.send(METADATA * 100)
             except BlockingIOError:

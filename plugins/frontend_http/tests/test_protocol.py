@@ -11,7 +11,9 @@ import numpy as np
 
 from .raw_http import paused_loop
 
-BODY = json.dumps({"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1]}]}).encode()
+BODY = json.dumps(
+    {"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1]}]}
+).encode()
 SECONDS = 30
 
 
@@ -95,7 +97,12 @@ def test_a_body_in_many_parts_is_joined(server):
     array = np.random.default_rng(2).random(300_000)
     header = {
         "inputs": [
-            {"name": "X", "datatype": "FP64", "shape": [300_000], "parameters": {"binary_data_size": array.nbytes}}
+            {
+                "name": "X",
+                "datatype": "FP64",
+                "shape": [300_000],
+                "parameters": {"binary_data_size": array.nbytes},
+            }
         ],
         "parameters": {"binary_data_output": True},
     }
@@ -106,18 +113,24 @@ def test_a_body_in_many_parts_is_joined(server):
 
 def test_a_chunked_body_is_read(server):
     connection = server.connect()
-    connection.request("POST", "/v2/models/echo/infer", iter([BODY[:5], BODY[5:]]), encode_chunked=True)
+    connection.request(
+        "POST", "/v2/models/echo/infer", iter([BODY[:5], BODY[5:]]), encode_chunked=True
+    )
     assert connection.getresponse().status == 200
     connection.close()
 
 
 def test_too_many_chunks_close_the_connection(server):
     with connect(server) as stream:
-        stream.sendall(b"POST /v2/models/echo/infer HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+        stream.sendall(
+            b"POST /v2/models/echo/infer HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+        )
         stream.sendall(b"1\r\nx\r\n" * 65_537)
         status, body, response = read_reply(stream)
         assert status == 400
-        assert json.loads(body)["error"].startswith("Chunked request body exceeds maximum of 65536 non-empty chunks.")
+        assert json.loads(body)["error"].startswith(
+            "Chunked request body exceeds maximum of 65536 non-empty chunks."
+        )
         assert response.getheader("connection") == "close"
         assert stream.recv(1) == b""
 

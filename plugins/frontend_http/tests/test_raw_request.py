@@ -70,5 +70,7 @@ def test_models_whose_input_cannot_be_deduced_are_refused(model, text):
 
 
 def test_an_oversized_body_is_refused():
-    with pytest.raises(InvalidArgument, match=r"^Raw input has a byte_size \(8 bytes\) that exceeds the maximum"):
+    with pytest.raises(
+        InvalidArgument, match=r"^Raw input has a byte_size \(8 bytes\) that exceeds the maximum"
+    ):
         decode(bytes(8), config(-1), limit=7)

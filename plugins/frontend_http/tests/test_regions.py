@@ -10,7 +10,9 @@ from tritonpy_frontend_http.regions import region_slice
 
 @pytest.mark.parametrize("kind", [InputParameters, OutputParameters])
 def test_region_parameters_become_a_slice(kind):
-    given = kind(shared_memory_region="r", shared_memory_offset=2**64 - 1, shared_memory_byte_size=8)
+    given = kind(
+        shared_memory_region="r", shared_memory_offset=2**64 - 1, shared_memory_byte_size=8
+    )
     assert region_slice("r", given) == RegionSlice("r", 2**64 - 1, 8)
 
 

@@ -91,7 +91,10 @@ def test_refused_requests_are_logged(engine, lines):
     try:
         server.infer(BODY, HEADERS)
         server.call("GET", "/v2/models/echo", None, HEADERS)
-        assert lines(server, 2) == [("POST /v2/models/echo/infer: 401", "echo"), ("GET /v2/models/echo: 401", "echo")]
+        assert lines(server, 2) == [
+            ("POST /v2/models/echo/infer: 401", "echo"),
+            ("GET /v2/models/echo: 401", "echo"),
+        ]
     finally:
         server.close()
 
@@ -120,5 +123,8 @@ def test_a_refusal_of_a_restricted_api_is_counted(engine, caplog):
     finally:
         server.close()
     (family,) = server.frontend.context.metrics._registry.snapshot()
-    assert {one.labels["api"]: one.value for one in family.metrics if one.value} == {"metadata": 1, "inference": 1}
+    assert {one.labels["api"]: one.value for one in family.metrics if one.value} == {
+        "metadata": 1,
+        "inference": 1,
+    }
     assert [line.partition(" to the ")[0] for line in caplog.messages] == ["refused: http call"] * 2

@@ -38,9 +38,14 @@ def test_other_methods_are_not_allowed(server):
     for method, paths in wrong.items():
         for path in paths:
             reply = server.call(method, path)
-            assert (reply.status, reply.body) == (405, b'{"error":"Method Not Allowed"}'), (method, path)
+            assert (reply.status, reply.body) == (405, b'{"error":"Method Not Allowed"}'), (
+                method,
+                path,
+            )
             plain = "/health/" in path or path.endswith(("/ready", "/infer"))
-            assert reply.headers["content-type"] == ("text/plain" if plain else "application/json"), (method, path)
+            assert reply.headers["content-type"] == (
+                "text/plain" if plain else "application/json"
+            ), (method, path)
     assert server.call("HEAD", "/v2").status == 405
 
 
@@ -56,7 +61,10 @@ def test_health_has_no_body(server, engine):
     reply = server.call("GET", "/v2/health/ready")
     assert (reply.status, reply.body, reply.headers["content-length"]) == (200, b"", "0")
     engine.ready = False
-    assert (server.call("GET", "/v2/health/ready").status, server.call("GET", "/v2/health/live").status) == (400, 200)
+    assert (
+        server.call("GET", "/v2/health/ready").status,
+        server.call("GET", "/v2/health/live").status,
+    ) == (400, 200)
 
 
 def test_an_exception_in_the_readiness_check_is_503(server, engine):
@@ -69,7 +77,10 @@ def test_an_exception_in_the_readiness_check_is_503(server, engine):
 
 
 def test_metadata(server):
-    assert server.call("GET", "/v2").body == b'{"name":"triton","version":"1.2.3","extensions":["classification"]}'
+    assert (
+        server.call("GET", "/v2").body
+        == b'{"name":"triton","version":"1.2.3","extensions":["classification"]}'
+    )
     assert server.call("GET", "/v2/models/echo").body == (
         b'{"name":"echo","versions":["1"],"platform":"fake","inputs":[{"name":"X","datatype":"FP32","shape":[-1]}],'
         b'"outputs":[{"name":"X","datatype":"FP32","shape":[-1]}]}'
@@ -102,7 +113,9 @@ def test_a_slow_readiness_check_does_not_block_other_calls(server, engine):
 def test_a_version_above_64_bits_is_refused(server):
     reply = server.call("GET", "/v2/models/echo/versions/99999999999999999999")
     assert reply.status == 400
-    assert reply.error.startswith("failed to get model version from specified version string '99999999999999999999'")
+    assert reply.error.startswith(
+        "failed to get model version from specified version string '99999999999999999999'"
+    )
 
 
 def test_escaped_names_are_unescaped(server):
@@ -129,12 +142,19 @@ def test_the_repository_index(server):
     reply = server.call("POST", "/v2/repository/index", {"ready": "x"})
     assert (reply.status, reply.error) == (400, "Invalid value for 'ready': expected a boolean")
     for depth in (1, 100, 5_000, 50_000):
-        reply = server.call("POST", "/v2/repository/index", b'{"ready": ' + b"[" * depth + b"]" * depth + b"}")
+        reply = server.call(
+            "POST", "/v2/repository/index", b'{"ready": ' + b"[" * depth + b"]" * depth + b"}"
+        )
         assert (reply.status, reply.error) == (400, "Invalid value for 'ready': expected a boolean")
-    reply = server.call("POST", "/v2/repository/index", b'{"x": ' + b"[" * 50_000 + b"]" * 50_000 + b"}")
+    reply = server.call(
+        "POST", "/v2/repository/index", b'{"x": ' + b"[" * 50_000 + b"]" * 50_000 + b"}"
+    )
     assert reply.error == "JSON nesting depth exceeds maximum allowed limit (100)"
     reply = server.call("POST", "/v2/repository/index", b"{")
-    assert reply.error == "failed to parse the request JSON buffer: Missing a name for object member. at 1"
+    assert (
+        reply.error
+        == "failed to parse the request JSON buffer: Missing a name for object member. at 1"
+    )
 
 
 def test_load_passes_configuration_and_files(server, engine):
@@ -145,7 +165,12 @@ def test_load_passes_configuration_and_files(server, engine):
     assert engine.loads == [("echo", "{}", {"file:1/model.onnx": content})]
     assert server.call("POST", "/v2/repository/models/echo/load").status == 200
     assert engine.loads[-1] == ("echo", None, None)
-    assert server.call("POST", "/v2/repository/models/echo/load", {"parameters": {"versions": "3,1"}}).status == 200
+    assert (
+        server.call(
+            "POST", "/v2/repository/models/echo/load", {"parameters": {"versions": "3,1"}}
+        ).status
+        == 200
+    )
     assert engine.loads[-1] == ("echo", None, None, [1, 3])
 
 
@@ -183,7 +208,10 @@ def test_unload(server, engine):
 def test_a_named_repository_is_not_supported(server):
     for action in ("load", "unload"):
         reply = server.call("POST", f"/v2/repository/r/models/echo/{action}")
-        assert (reply.status, reply.error) == (501, "'repository_name' specification is not supported")
+        assert (reply.status, reply.error) == (
+            501,
+            "'repository_name' specification is not supported",
+        )
 
 
 def test_json_bodies_are_limited(start_server):

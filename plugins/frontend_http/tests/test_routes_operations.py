@@ -46,7 +46,8 @@ def test_an_empty_object_is_a_body(server):
 
 
 @pytest.mark.parametrize(
-    ("error", "status"), [(NotFound("gone"), 404), (Conflict("changed"), 412), (Unavailable("later"), 503)]
+    ("error", "status"),
+    [(NotFound("gone"), 404), (Conflict("changed"), 412), (Unavailable("later"), 503)],
 )
 def test_an_error_of_an_operation_has_its_status(server, engine, error, status):
     engine.refusal = error

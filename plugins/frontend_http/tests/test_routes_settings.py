@@ -35,9 +35,15 @@ def test_an_unknown_model_is_refused_before_its_body_is_read(server):
 
 @pytest.mark.parametrize("path", [TRACE, LOGGING])
 def test_a_body_must_be_json(server, path):
-    for body, text in ((b"", "The document is empty. at 0"), (b"{", "Missing a name for object member. at 1")):
+    for body, text in (
+        (b"", "The document is empty. at 0"),
+        (b"{", "Missing a name for object member. at 1"),
+    ):
         reply = server.call("POST", path, body)
-        assert (reply.status, reply.error) == (500, f"failed to parse the request JSON buffer: {text}")
+        assert (reply.status, reply.error) == (
+            500,
+            f"failed to parse the request JSON buffer: {text}",
+        )
 
 
 def test_an_invalid_value_changes_nothing(server):

@@ -10,7 +10,11 @@ SYSTEM = {"key": "/k", "byte_size": 8}
 
 
 def path(kind, action, region=""):
-    return f"/v2/{kind}sharedmemory/region/{region}/{action}" if region else f"/v2/{kind}sharedmemory/{action}"
+    return (
+        f"/v2/{kind}sharedmemory/region/{region}/{action}"
+        if region
+        else f"/v2/{kind}sharedmemory/{action}"
+    )
 
 
 def test_the_status_lists_regions(server, engine):
@@ -26,8 +30,14 @@ def test_the_status_lists_regions(server, engine):
 
 
 def test_a_system_region_is_registered(server, engine):
-    reply = server.call("POST", path("system", "register", "r"), {**SYSTEM, "offset": 2**64 - 1, "other": []})
-    assert (reply.status, reply.body, reply.headers["content-type"]) == (200, b"", "application/json")
+    reply = server.call(
+        "POST", path("system", "register", "r"), {**SYSTEM, "offset": 2**64 - 1, "other": []}
+    )
+    assert (reply.status, reply.body, reply.headers["content-type"]) == (
+        200,
+        b"",
+        "application/json",
+    )
     server.call("POST", path("system", "register", "s"), SYSTEM)
     assert engine.calls == [
         ("check_region", "system", "r"), ("register_system_region", "r", "/k", 2**64 - 1, 8),
@@ -44,7 +54,10 @@ def test_a_cuda_region_is_registered(server, engine):
 def test_regions_are_unregistered_by_name_or_all(server, engine):
     assert server.call("POST", path("system", "unregister", "r")).status == 200
     assert server.call("POST", path("cuda", "unregister"), b"no JSON").status == 200
-    assert engine.calls == [("unregister_regions", "system", "r"), ("unregister_regions", "cuda", "")]
+    assert engine.calls == [
+        ("unregister_regions", "system", "r"),
+        ("unregister_regions", "cuda", ""),
+    ]
 
 
 def test_engine_errors_take_precedence_over_body_errors(server, engine):
@@ -107,11 +120,15 @@ def test_invalid_cuda_registrations_have_tritons_error_texts(server, engine, cha
 @pytest.mark.parametrize("missing", ["raw_handle", "device_id", "byte_size"])
 def test_cuda_registrations_require_every_field(server, missing):
     reply = server.call(
-        "POST", path("cuda", "register", "r"), {key: value for key, value in CUDA.items() if key != missing}
+        "POST",
+        path("cuda", "register", "r"),
+        {key: value for key, value in CUDA.items() if key != missing},
     )
     text = f"attempt to access non-existing object member '{missing}'"
     assert reply.error == (
-        "Shared memory register request has no 'raw_handle' field" if missing == "raw_handle" else text
+        "Shared memory register request has no 'raw_handle' field"
+        if missing == "raw_handle"
+        else text
     )
 
 
@@ -126,9 +143,19 @@ def test_a_body_that_is_too_large_is_refused(start_server):
 def test_other_methods_and_other_paths_are_refused(server):
     for kind in ("system", "cuda"):
         for region in ("", "r"):
-            for method, action in (("POST", "status"), ("GET", "register"), ("GET", "unregister"), ("PUT", "register")):
+            for method, action in (
+                ("POST", "status"),
+                ("GET", "register"),
+                ("GET", "unregister"),
+                ("PUT", "register"),
+            ):
                 reply = server.call(method, path(kind, action, region))
-                assert (reply.status, reply.error) == (405, "Method Not Allowed"), (method, kind, action, region)
+                assert (reply.status, reply.error) == (405, "Method Not Allowed"), (
+                    method,
+                    kind,
+                    action,
+                    region,
+                )
         for unknown in (
             "",
             "/region/r",

@@ -6,7 +6,12 @@ from msgspec import UNSET
 from tritonpy import Internal, Unavailable, Unsupported
 from tritonpy.frontend import LogChanges, LogSettings
 from tritonpy.tracing import TraceChanges, TraceSettings
-from tritonpy_frontend_http.settings_json import log_document, read_log_changes, read_trace_changes, trace_document
+from tritonpy_frontend_http.settings_json import (
+    log_document,
+    read_log_changes,
+    read_trace_changes,
+    trace_document,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,8 +33,16 @@ def test_trace_settings_are_read(body, changes):
 @pytest.mark.parametrize(
     ("body", "kind", "text"),
     [
-        ({"trace_file": "x"}, Unsupported, "trace file location can not be updated through network protocol"),
-        ({"trace_file": None}, Unsupported, "trace file location can not be updated through network protocol"),
+        (
+            {"trace_file": "x"},
+            Unsupported,
+            "trace file location can not be updated through network protocol",
+        ),
+        (
+            {"trace_file": None},
+            Unsupported,
+            "trace file location can not be updated through network protocol",
+        ),
         ({"trace_level": "OFF"}, Internal, "attempt to access JSON non-array as array"),
         ({"trace_level": [1]}, Internal, "attempt to access JSON non-string as string"),
         ({"trace_rate": 5}, Internal, "attempt to access JSON non-string as string"),

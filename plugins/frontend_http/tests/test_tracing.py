@@ -81,7 +81,9 @@ def test_the_tracer_receives_only_its_headers(server, tracer):
 def test_requests_with_a_cached_head_are_traced(server, tracer):
     connection = server.connect()
     for _ in range(3):
-        connection.request("POST", PATH, b'{"inputs":[{"name":"X","datatype":"FP32","shape":[1],"data":[1]}]}')
+        connection.request(
+            "POST", PATH, b'{"inputs":[{"name":"X","datatype":"FP32","shape":[1],"data":[1]}]}'
+        )
         assert connection.getresponse().read()
         assert tracer.wait() == WHOLE
     connection.close()
@@ -114,7 +116,9 @@ def test_an_invalid_request_is_not_traced(server, tracer):
 def test_a_disconnect_ends_the_trace(server, engine, tracer):
     engine.hold = True
     connection = server.connect()
-    connection.request("POST", PATH, b'{"inputs":[{"name":"X","datatype":"FP32","shape":[1],"data":[1]}]}')
+    connection.request(
+        "POST", PATH, b'{"inputs":[{"name":"X","datatype":"FP32","shape":[1],"data":[1]}]}'
+    )
     assert engine.arrived.wait(20)
     connection.close()
     server.loop.call_soon_threadsafe(engine.release)

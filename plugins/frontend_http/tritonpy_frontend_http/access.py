@@ -40,7 +40,11 @@ _PATHS = (
     (r"/v2/trace/setting", ApiCategory.TRACE, Verb.ADMIN),
     (r"/v2/logging", ApiCategory.LOGGING, Verb.ADMIN),
     (r"/v2/repository(?:/[^/]+)?/index", ApiCategory.MODEL_REPOSITORY, Verb.READ),
-    (r"/v2/repository(?:/[^/]+)?/models/(?P<model>[^/]+)/(?:load|unload)", ApiCategory.MODEL_REPOSITORY, Verb.MANAGE),
+    (
+        r"/v2/repository(?:/[^/]+)?/models/(?P<model>[^/]+)/(?:load|unload)",
+        ApiCategory.MODEL_REPOSITORY,
+        Verb.MANAGE,
+    ),
     (
         r"/v2/(?:system|cuda)sharedmemory(?:/region/[^/]+)?/(?:status|register|unregister)",
         ApiCategory.SHARED_MEMORY,
@@ -58,7 +62,10 @@ class CallContext:
     __slots__ = ("_forwarding", "_headers", "_kept_headers", "principal", "refusal")
 
     def __init__(
-        self, headers: Sequence[tuple[str, str]], forwarding: HeaderForwarding | None, kept_headers: frozenset[str]
+        self,
+        headers: Sequence[tuple[str, str]],
+        forwarding: HeaderForwarding | None,
+        kept_headers: frozenset[str],
     ) -> None:
         self.principal: Principal | None = None
         self.refusal: TritonError | None = None
@@ -112,7 +119,9 @@ class HttpAccess:
         Sets `scope["state"]["context"]`, a `CallContext`.
         """
         pairs = _decode_headers(scope["headers"])
-        context = scope["state"]["context"] = CallContext(pairs, self._forwarding, self._kept_headers)
+        context = scope["state"]["context"] = CallContext(
+            pairs, self._forwarding, self._kept_headers
+        )
         try:
             context.principal = self._authorize_path(scope, pairs)
         except TritonError as error:
@@ -132,17 +141,23 @@ class HttpAccess:
             context.refusal = error
         return context
 
-    def _authorize_path(self, scope: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> Principal | None:
+    def _authorize_path(
+        self, scope: Mapping[str, Any], headers: Sequence[tuple[str, str]]
+    ) -> Principal | None:
         path = scope["path"]
         # With an escaped slash, splitting before and after unescaping yields different models.
         if b"%2f" not in scope["raw_path"].lower():
             for pattern, category, verb in ROUTES:
                 match = pattern.fullmatch(path)
                 if match is not None:
-                    return self._authorize(category, verb, match.groupdict().get("model", ""), headers)
+                    return self._authorize(
+                        category, verb, match.groupdict().get("model", ""), headers
+                    )
             for pattern, verbs in self._operations:
                 if pattern.fullmatch(path):
-                    return self._authorize(ApiCategory.OPERATIONS, verbs.get(scope["method"], Verb.ADMIN), "", headers)
+                    return self._authorize(
+                        ApiCategory.OPERATIONS, verbs.get(scope["method"], Verb.ADMIN), "", headers
+                    )
         raise NotFound("Not Found")
 
     def _authorize(
@@ -152,13 +167,18 @@ class HttpAccess:
         if missing is not None:
             raise PermissionDenied(f"This API is restricted, expecting header '{missing}'")
         authorizer = self._authorizer
-        if authorizer is None or (category is ApiCategory.HEALTH and not authorizer.guards("health")):
+        if authorizer is None or (
+            category is ApiCategory.HEALTH and not authorizer.guards("health")
+        ):
             return None
         return authorizer.admit(joined_headers(headers), verb, model)
 
 
 def _decode_headers(headers: RawHeaders) -> list[tuple[str, str]]:
-    return [(name.decode("latin-1"), value.decode("utf-8", "surrogateescape")) for name, value in headers]
+    return [
+        (name.decode("latin-1"), value.decode("utf-8", "surrogateescape"))
+        for name, value in headers
+    ]
 
 
 def _to_text(value: str) -> str:

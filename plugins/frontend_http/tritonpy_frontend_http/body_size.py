@@ -52,7 +52,8 @@ def refuse_size(headers: Mapping[bytes, bytes], size: int, limit: int) -> None:
     """
     if request_encoding(headers.get(b"content-encoding")):
         raise InvalidArgument(
-            f"Compressed data size ({size} bytes) exceeds the maximum allowed value of {limit} bytes. "
+            f"Compressed data size ({size} bytes) exceeds the maximum allowed value of {limit} "
+            "bytes. "
             "Use --http-max-input-size to increase the limit."
         )
     length = headers.get(_LENGTH, b"")

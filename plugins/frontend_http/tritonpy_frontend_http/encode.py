@@ -41,7 +41,9 @@ class HttpResponse(msgspec.Struct, gc=False):
     size: int
 
 
-def encode_infer(response: InferResponse, outputs: Mapping[str, OutputSpec] | None, binary: bool) -> HttpResponse:
+def encode_infer(
+    response: InferResponse, outputs: Mapping[str, OutputSpec] | None, binary: bool
+) -> HttpResponse:
     """Return the HTTP response for a response with data.
 
     `outputs` are the requested outputs; each has a `binary` flag. Without them, `binary` applies to
@@ -51,7 +53,9 @@ def encode_infer(response: InferResponse, outputs: Mapping[str, OutputSpec] | No
     arrays: list[Any] = []
     for tensor in response.outputs:
         data = tensor.data
-        if type(data) is not np.ndarray or not (binary if outputs is None else outputs[tensor.name].binary):
+        if type(data) is not np.ndarray or not (
+            binary if outputs is None else outputs[tensor.name].binary
+        ):
             return _encode_mixed(response, outputs, binary)
         signature.append((tensor.name, tensor.datatype, tensor.shape, data.nbytes))
         arrays.append(data)
@@ -63,11 +67,17 @@ def encode_infer(response: InferResponse, outputs: Mapping[str, OutputSpec] | No
         headers = _headers(len(head), size)
     total = len(head) + size
     if total <= JOIN_BELOW:
-        return HttpResponse(200, headers, (b"".join([head, *[array.tobytes() for array in arrays]]),), total)
-    return HttpResponse(200, headers, (head, *[_buffer(array) for array in arrays if array.nbytes]), total)
+        return HttpResponse(
+            200, headers, (b"".join([head, *[array.tobytes() for array in arrays]]),), total
+        )
+    return HttpResponse(
+        200, headers, (head, *[_buffer(array) for array in arrays if array.nbytes]), total
+    )
 
 
-def _encode_mixed(response: InferResponse, outputs: Mapping[str, OutputSpec] | None, binary: bool) -> HttpResponse:
+def _encode_mixed(
+    response: InferResponse, outputs: Mapping[str, OutputSpec] | None, binary: bool
+) -> HttpResponse:
     described: list[bytes] = []
     buffers: list[bytes | memoryview] = []
     size = 0
@@ -95,7 +105,10 @@ def _all_binary(
 ) -> tuple[Headers, bytes, int]:
     """Return headers, JSON and data size of a response without id whose outputs are all binary."""
     size = sum([nbytes for _, _, _, nbytes in outputs])
-    head = b'{%b"outputs":[%b]}' % (_model(name, version), b",".join([_binary_output(*output) for output in outputs]))
+    head = b'{%b"outputs":[%b]}' % (
+        _model(name, version),
+        b",".join([_binary_output(*output) for output in outputs]),
+    )
     return _headers(len(head), size), head, size
 
 
@@ -114,7 +127,9 @@ def _buffer(array: Any) -> bytes | memoryview:
 
 def _head(response: InferResponse, described: list[bytes]) -> bytes:
     identity = b'"id":%b,' % _to_json_bytes(response.id) if response.id else b""
-    parameters = b'"parameters":%b,' % _to_json_bytes(response.parameters) if response.parameters else b""
+    parameters = (
+        b'"parameters":%b,' % _to_json_bytes(response.parameters) if response.parameters else b""
+    )
     model = _model(response.model_name, response.model_version)
     return b'{%b%b%b"outputs":[%b]}' % (identity, model, parameters, b",".join(described))
 
@@ -127,14 +142,23 @@ def _model(name: str, version: int) -> bytes:
 @lru_cache(maxsize=4096)
 def _binary_output(name: str, datatype: str, shape: tuple[int, ...], nbytes: int) -> bytes:
     parameters = {"binary_data_size": nbytes}
-    return _to_json_bytes({"name": name, "datatype": datatype, "shape": shape, "parameters": parameters})
+    return _to_json_bytes(
+        {"name": name, "datatype": datatype, "shape": shape, "parameters": parameters}
+    )
 
 
 def _json_output(tensor: Tensor) -> bytes:
     if isinstance(tensor.data, RegionSlice):  # the data is in the shared memory region
-        return _to_json_bytes({"name": tensor.name, "datatype": tensor.datatype, "shape": tensor.shape})
+        return _to_json_bytes(
+            {"name": tensor.name, "datatype": tensor.datatype, "shape": tensor.shape}
+        )
     return _to_json_bytes(
-        {"name": tensor.name, "datatype": tensor.datatype, "shape": tensor.shape, "data": to_json(tensor)}
+        {
+            "name": tensor.name,
+            "datatype": tensor.datatype,
+            "shape": tensor.shape,
+            "data": to_json(tensor),
+        }
     )
 
 

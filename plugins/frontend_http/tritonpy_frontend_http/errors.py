@@ -29,7 +29,9 @@ class BodyTooLarge(InvalidArgument):
     """A body exceeds a limit that Triton does not have, such as `max_body_bytes`."""
 
     def __init__(self, size: int, limit: int, remedy: str) -> None:
-        super().__init__(f"The request body has {size} or more bytes, and the maximum is {limit} bytes. {remedy}")
+        super().__init__(
+            f"The request body has {size} or more bytes, and the maximum is {limit} bytes. {remedy}"
+        )
 
 
 def status_of(error: TritonError) -> int:

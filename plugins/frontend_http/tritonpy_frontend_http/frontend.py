@@ -125,7 +125,9 @@ class HttpFrontend(Frontend):
         server.refuse_new_connections()
         await self._service.calls.drain()
         await server.answered()
-        await delivered(lambda: sum([unread(each.transport) for each in server.server_state.connections]))
+        await delivered(
+            lambda: sum([unread(each.transport) for each in server.server_state.connections])
+        )
 
     async def stop(self) -> None:
         """Close the remaining connections."""

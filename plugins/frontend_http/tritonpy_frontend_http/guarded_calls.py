@@ -23,7 +23,13 @@ class GuardedApplication:
             await self._application(scope, receive, send)
             return
         http_response = encode_error(refusal)
-        await send({"type": "http.response.start", "status": http_response.status, "headers": http_response.headers})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": http_response.status,
+                "headers": http_response.headers,
+            }
+        )
         await send({"type": "http.response.body", "body": b"".join(http_response.parts)})
 
 
@@ -33,7 +39,9 @@ class GuardedCalls(InferCalls):
     A denied call ends before its model is looked up or its body is read.
     """
 
-    def start(self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
+    def start(
+        self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], body: bytes
+    ) -> None:
         """Start an authorized call, or send the refusal of a denied one."""
         if call.context is None or call.context.refusal is None:
             super().start(call, target, headers, body)

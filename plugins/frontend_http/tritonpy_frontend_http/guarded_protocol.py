@@ -40,4 +40,8 @@ class GuardedProtocol(InferProtocol):
 
 def guarded_protocol(calls: InferCalls, access: HttpAccess) -> type[InferProtocol]:
     """Return the connection class, bound to the calls of a frontend."""
-    return type("GuardedProtocol", (GuardedProtocol,), {"calls": calls, "heads": _EmptyHeadCache(), "access": access})
+    return type(
+        "GuardedProtocol",
+        (GuardedProtocol,),
+        {"calls": calls, "heads": _EmptyHeadCache(), "access": access},
+    )

@@ -47,7 +47,12 @@ class HeadCache:
         names = [name for name, _ in headers]
         values = dict(headers)
         size = values.get(b"content-length", b"")
-        if start < len(END) or not size.isdigit() or len(data) - start != int(size) or len(names) != len(values):
+        if (
+            start < len(END)
+            or not size.isdigit()
+            or len(data) - start != int(size)
+            or len(names) != len(values)
+        ):
             return
         if values.keys() & {b"transfer-encoding", b"expect", b"connection", b"upgrade"}:
             return

@@ -93,7 +93,8 @@ def _refuse_sources(found: list[str]) -> None:
     if len(found) != 1:
         state = f"set {' '.join(found)}" if found else "no field is set"
         raise InvalidArgument(
-            "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', "
+            "Input must set only one of the following fields: 'data', 'binary_data_size' in "
+            "'parameters', "
             f"'shared_memory_region' in 'parameters'. But {state}"
         )
 
@@ -116,7 +117,9 @@ def _required(name: str, accessor: Any, holder: Any) -> Any:
         raise document.with_prefix(f"Unable to parse '{name}'", error) from None
 
 
-def _read(name: str, accessor: Any, holder: Any, default: Any, words: str = "Unable to parse") -> Any:
+def _read(
+    name: str, accessor: Any, holder: Any, default: Any, words: str = "Unable to parse"
+) -> Any:
     if not document.has(holder, name):
         return default
     try:

@@ -30,17 +30,27 @@ class HttpService:
         loop, log, limit = asyncio.get_running_loop(), context.log, options.max_input_size
         self.access = _access(engine, options, context)
         forward_unknown = options.generate_unknown_parameters == "forward"
-        make_flow_control = partial(FlowControl, options.max_waiting_answers, options.max_waiting_bytes)
+        make_flow_control = partial(
+            FlowControl, options.max_waiting_answers, options.max_waiting_bytes
+        )
         bodies = BodyReader(limit, options.max_body_bytes, context.memory)
         if self.access is None:
-            self.calls = InferCalls(engine, loop, log, limit, context.tracer, options.max_body_bytes, context.memory)
-            self._root = RootApplication(engine, self.calls, log, bodies, make_flow_control, forward_unknown)
+            self.calls = InferCalls(
+                engine, loop, log, limit, context.tracer, options.max_body_bytes, context.memory
+            )
+            self._root = RootApplication(
+                engine, self.calls, log, bodies, make_flow_control, forward_unknown
+            )
             application: Any = self._root
         else:
             from tritonpy_frontend_http.guarded_calls import GuardedApplication, GuardedCalls
 
-            self.calls = GuardedCalls(engine, loop, log, limit, context.tracer, options.max_body_bytes, context.memory)
-            self._root = RootApplication(engine, self.calls, log, bodies, make_flow_control, forward_unknown)
+            self.calls = GuardedCalls(
+                engine, loop, log, limit, context.tracer, options.max_body_bytes, context.memory
+            )
+            self._root = RootApplication(
+                engine, self.calls, log, bodies, make_flow_control, forward_unknown
+            )
             application = GuardedApplication(self._root, self.access)
         self.application = LoggedApplication(application, log)
 
@@ -51,7 +61,9 @@ class HttpService:
 
 def _access(engine: Engine, options: HttpOptions, context: FrontendContext) -> HttpAccess | None:
     authorizer, kept_headers = context.authorizer, context.kept_headers
-    if not (options.restricted_apis or options.header_forward_pattern or authorizer or kept_headers):
+    if not (
+        options.restricted_apis or options.header_forward_pattern or authorizer or kept_headers
+    ):
         return None
     from tritonpy_frontend_http.access import HttpAccess
 
@@ -61,4 +73,11 @@ def _access(engine: Engine, options: HttpOptions, context: FrontendContext) -> H
 
         count_denial = RestrictionDenials(context.metrics, "http", context.log).note
     pattern = options.header_forward_pattern
-    return HttpAccess(options.restricted_apis, pattern, authorizer, kept_headers, count_denial, engine.operations())
+    return HttpAccess(
+        options.restricted_apis,
+        pattern,
+        authorizer,
+        kept_headers,
+        count_denial,
+        engine.operations(),
+    )

@@ -23,10 +23,26 @@ from tritonpy import (
 )
 from tritonpy.frontend import LoopSink, RequestMemory, Reservation, internal_error
 from tritonpy.tracing import Tracer
-from tritonpy_frontend_http.body_size import check_body_size, declared_size, is_unlimited, refuse_size
-from tritonpy_frontend_http.compression import compress, decompress, request_encoding, response_encoding
+from tritonpy_frontend_http.body_size import (
+    check_body_size,
+    declared_size,
+    is_unlimited,
+    refuse_size,
+)
+from tritonpy_frontend_http.compression import (
+    compress,
+    decompress,
+    request_encoding,
+    response_encoding,
+)
 from tritonpy_frontend_http.decode import decode_infer, header_length
-from tritonpy_frontend_http.encode import JSON_TYPE, PLAIN_TYPE, HttpResponse, encode_error, encode_infer
+from tritonpy_frontend_http.encode import (
+    JSON_TYPE,
+    PLAIN_TYPE,
+    HttpResponse,
+    encode_error,
+    encode_infer,
+)
 from tritonpy_frontend_http.errors import STOPPING
 from tritonpy_frontend_http.json_document import INT64_MAX
 from tritonpy_frontend_http.raw_request import decode_raw
@@ -74,8 +90,8 @@ class HttpInferCall(msgspec.Struct, eq=False):
 class InferCalls:
     """Handles the inference calls of a frontend. Each call gets exactly one HTTP response.
 
-    All methods run on the event loop. While `draining`, new calls are refused. `tracer` selects calls
-    to trace.
+    All methods run on the event loop. While `draining`, new calls are refused. `tracer` selects
+    calls to trace.
     """
 
     def __init__(
@@ -106,7 +122,9 @@ class InferCalls:
         if self._inflight:
             await self._idle.wait()
 
-    def start(self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
+    def start(
+        self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], body: bytes
+    ) -> None:
         """Start a call.
 
         Its response may be sent before this returns. Header names are in lower case.
@@ -145,7 +163,9 @@ class InferCalls:
         self._inflight += 1
         self._finish(call, http_response)
 
-    def refuse_size(self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], size: int) -> None:
+    def refuse_size(
+        self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], size: int
+    ) -> None:
         """Send the refusal of a call whose body of `size` bytes is too large and was dropped."""
         self._inflight += 1
         try:
@@ -153,9 +173,13 @@ class InferCalls:
         except TritonError as error:
             self._fail(call, target, error)
 
-    def _decompress(self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
+    def _decompress(
+        self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], body: bytes
+    ) -> None:
         if len(body) <= _INLINE_BELOW // 8:  # JSON expands by about this factor
-            self._submit(call, target, headers, decompress(body, self.limit, _reservation(self, call)))
+            self._submit(
+                call, target, headers, decompress(body, self.limit, _reservation(self, call))
+            )
             return
 
         def done(decompression: asyncio.Future[bytes]) -> None:
@@ -164,19 +188,28 @@ class InferCalls:
             except Exception as error:
                 self._fail(call, target, error)
 
-        decompression = self._loop.run_in_executor(None, decompress, body, self.limit, _reservation(self, call))
+        decompression = self._loop.run_in_executor(
+            None, decompress, body, self.limit, _reservation(self, call)
+        )
         decompression.add_done_callback(done)
 
-    def _submit(self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
+    def _submit(
+        self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], body: bytes
+    ) -> None:
         model, version_text = target
         version = model_version(version_text)
         json_size = header_length(headers.get(b"inference-header-content-length"), len(body))
         call.is_body_read = True
         if json_size:
-            request, call.binary = decode_infer(body, json_size, model, version, self._sink, self.limit)
+            request, call.binary = decode_infer(
+                body, json_size, model, version, self._sink, self.limit
+            )
         else:
             config = self._engine.model_config(model, version)
-            request, call.binary = decode_raw(body, config, model, version, self._sink, self.limit), True
+            request, call.binary = (
+                decode_raw(body, config, model, version, self._sink, self.limit),
+                True,
+            )
         if call.context is not None:
             call.context.apply(request)
         call.request = request
@@ -192,7 +225,9 @@ class InferCalls:
         elif isinstance(error, TritonError):
             sooner = self._lookup_error(target)
             http_response = (
-                encode_error(sooner) if sooner else encode_error(error, JSON_TYPE if call.is_body_read else PLAIN_TYPE)
+                encode_error(sooner)
+                if sooner
+                else encode_error(error, JSON_TYPE if call.is_body_read else PLAIN_TYPE)
             )
         else:
             http_response = encode_error(self._internal_error(error))
@@ -208,7 +243,9 @@ class InferCalls:
         return self._decoupled_error() if config.model_transaction_policy.decoupled else None
 
     def _decoupled_error(self) -> Unsupported:
-        return Unsupported("HTTP end point doesn't support models with decoupled transaction policy")
+        return Unsupported(
+            "HTTP end point doesn't support models with decoupled transaction policy"
+        )
 
     def _internal_error(self, error: Exception) -> Internal:
         return internal_error(self.log, "an inference call", error)
@@ -226,9 +263,13 @@ class InferCalls:
                 encoding = response_encoding(call.accept_encoding)
             except Exception as error:
                 if response.refused:
-                    self._fail(call, (request.model_name, _version_text(request.model_version)), error)
+                    self._fail(
+                        call, (request.model_name, _version_text(request.model_version)), error
+                    )
                     return
-                http_response = encode_error(error if isinstance(error, TritonError) else self._internal_error(error))
+                http_response = encode_error(
+                    error if isinstance(error, TritonError) else self._internal_error(error)
+                )
             if encoding:
                 self._compress(call, http_response, encoding)
             else:

@@ -1,8 +1,8 @@
 """Slow JSON parsing that reports errors with Triton's texts.
 
-The fast path uses a typed decoder. If that fails, the document is parsed again here. For invalid JSON,
-the error has the text and the byte offset of Triton's parser. For valid JSON, the accessors find the
-wrong member. Like Triton's parser, this one accepts NaN and Infinity.
+The fast path uses a typed decoder. If that fails, the document is parsed again here. For invalid
+JSON, the error has the text and the byte offset of Triton's parser. For valid JSON, the accessors
+find the wrong member. Like Triton's parser, this one accepts NaN and Infinity.
 """
 
 from __future__ import annotations
@@ -60,11 +60,15 @@ def _invalid_utf8(before: str, at: int) -> Internal:
     return _syntax_error("Invalid encoding in string.", at)
 
 
-def parse(raw: bytes | memoryview, make_object: Callable[[list[tuple[str, Any]]], Any] = _first_member_wins) -> Any:
+def parse(
+    raw: bytes | memoryview,
+    make_object: Callable[[list[tuple[str, Any]]], Any] = _first_member_wins,
+) -> Any:
     """Return the JSON document as plain Python values. The first of duplicate members wins.
 
     `make_object` converts an object from the list of all its members, in order. Raises Internal, as
-    Triton does, for invalid JSON or UTF-8, and InvalidArgument if the nesting exceeds Python's limit.
+    Triton does, for invalid JSON or UTF-8, and InvalidArgument if the nesting exceeds Python's
+    limit.
     """
     data = bytes(raw)
     try:
@@ -80,7 +84,9 @@ def parse(raw: bytes | memoryview, make_object: Callable[[list[tuple[str, Any]]]
     except RecursionError:
         raise InvalidArgument(TOO_DEEP) from None
     except OverflowError as error:
-        raise _syntax_error("Number too big to be stored in double.", data.find(str(error).encode())) from None
+        raise _syntax_error(
+            "Number too big to be stored in double.", data.find(str(error).encode())
+        ) from None
     except ValueError:  # an integer with more digits than Python converts
         raise _syntax_error("Number too big to be stored in double.", 0) from None
     _refuse_lone_surrogates(text)
@@ -88,10 +94,13 @@ def parse(raw: bytes | memoryview, make_object: Callable[[list[tuple[str, Any]]]
 
 
 def _refuse_lone_surrogates(text: str) -> None:
-    # Python's parser accepts a lone surrogate, which no response could contain: it has no UTF-8 form.
+    # Python's parser accepts a lone surrogate, which no response could contain: it has no UTF-8
+    # form.
     for escape in _ESCAPE.finditer(text):
         if escape["lone"]:
-            raise _syntax_error("The surrogate pair in string is invalid.", len(text[: escape.start()].encode()))
+            raise _syntax_error(
+                "The surrogate pair in string is invalid.", len(text[: escape.start()].encode())
+            )
 
 
 def _finite(literal: str) -> float:
@@ -117,14 +126,21 @@ def _translate(error: json.JSONDecodeError, text: str) -> Internal:
 
 
 def _matched_length(text: str) -> int:
-    return max(size for literal in _LITERALS for size in range(len(literal) + 1) if text.startswith(literal[:size]))
+    return max(
+        size
+        for literal in _LITERALS
+        for size in range(len(literal) + 1)
+        if text.startswith(literal[:size])
+    )
 
 
 def _missing_delimiter(text: str, at: int) -> tuple[str, int]:
     part = {".": "fraction part", "e": "exponent", "E": "exponent"}.get(text[at : at + 1])
     if part is not None and text[at - 1].isdigit():
         return f"Miss {part} in number.", at + 1
-    inside = "'}' after an object member." if _in_object(text[:at]) else "']' after an array element."
+    inside = (
+        "'}' after an object member." if _in_object(text[:at]) else "']' after an array element."
+    )
     return f"Missing a comma or {inside}", at
 
 

@@ -15,11 +15,27 @@ from tritonpy_frontend_http.json_document import INT64_MAX, MAX_NESTING, TOO_DEE
 
 _BINARY_ONLY = ("FP16", "BF16")
 # The JSON types that a datatype accepts, the error text for others, and the widest numpy type.
-_FLOATS = (frozenset((int, float)), "attempt to access JSON non-number as double", np.dtype(np.float64))
-_SIGNED = (frozenset((int,)), "attempt to access JSON non-signed-integer as signed-integer", np.dtype(np.int64))
-_UNSIGNED = (frozenset((int,)), "attempt to access JSON non-unsigned-integer as unsigned-integer", np.dtype(np.uint64))
+_FLOATS = (
+    frozenset((int, float)),
+    "attempt to access JSON non-number as double",
+    np.dtype(np.float64),
+)
+_SIGNED = (
+    frozenset((int,)),
+    "attempt to access JSON non-signed-integer as signed-integer",
+    np.dtype(np.int64),
+)
+_UNSIGNED = (
+    frozenset((int,)),
+    "attempt to access JSON non-unsigned-integer as unsigned-integer",
+    np.dtype(np.uint64),
+)
 _READERS: dict[str, tuple[frozenset[type], str, np.dtype[Any]]] = {
-    "BOOL": (frozenset((bool,)), "attempt to access JSON non-boolean as boolean", np.dtype(np.bool_)),
+    "BOOL": (
+        frozenset((bool,)),
+        "attempt to access JSON non-boolean as boolean",
+        np.dtype(np.bool_),
+    ),
     "FP32": _FLOATS,
     "FP64": _FLOATS,
     **dict.fromkeys(("INT8", "INT16", "INT32", "INT64"), _SIGNED),
@@ -27,8 +43,10 @@ _READERS: dict[str, tuple[frozenset[type], str, np.dtype[Any]]] = {
 }
 _MAX_VALUE_CHARS = 40  # characters of a value in an error text
 _OTHER_NAMES = {
-    "float16": "FP16", "half": "FP16", "bfloat16": "BF16", "float": "FP32", "float32": "FP32", "double": "FP64", "float64": "FP64",
-    "int": "INT32", "long": "INT64", "boolean": "BOOL", "string": "BYTES", "str": "BYTES", "object": "BYTES",
+    "float16": "FP16", "half": "FP16", "bfloat16": "BF16", "float": "FP32", "float32": "FP32",
+    "double": "FP64", "float64": "FP64",
+    "int": "INT32", "long": "INT64", "boolean": "BOOL", "string": "BYTES", "str": "BYTES",
+    "object": "BYTES",
 }  # fmt: skip
 _TOO_MANY = "Unable to parse 'data': Shape does not match true shape of 'data' field"
 _TOO_FEW = "Failed to parse 'data' field: shape does not match true shape"
@@ -37,9 +55,9 @@ _TOO_FEW = "Failed to parse 'data' field: shape does not match true shape"
 def from_json(name: str, datatype: str, shape: tuple[int, ...], data: Any, limit: int) -> Tensor:
     """Return the tensor of `data`, an arbitrarily nested list in row-major order.
 
-    Integers that do not fit a small type wrap, as in Triton. A tensor without elements ignores `data`.
-    Raises InvalidArgument for an invalid shape or datatype and for more than `limit` bytes. Raises
-    Internal, as Triton does, if the type or number of the values does not match.
+    Integers that do not fit a small type wrap, as in Triton. A tensor without elements ignores
+    `data`. Raises InvalidArgument for an invalid shape or datatype and for more than `limit` bytes.
+    Raises Internal, as Triton does, if the type or number of the values does not match.
     """
     count = element_count(name, shape)
     if count == 0:
@@ -47,19 +65,23 @@ def from_json(name: str, datatype: str, shape: tuple[int, ...], data: Any, limit
         return Tensor(name, known, shape, _empty_data(known, shape))
     if not isinstance(data, list):
         words = f"'data' of input '{name}' is {_abbreviate(data)}, it takes a list"
-        raise Internal(f"Unable to parse 'data': attempt to access JSON non-array as array: {words}")
+        raise Internal(
+            f"Unable to parse 'data': attempt to access JSON non-array as array: {words}"
+        )
     if datatype == "BYTES":
         return _strings(name, shape, data, limit)
     size = count * ITEMSIZES.get(datatype, 0)
     if size > INT64_MAX:
         raise InvalidArgument(
-            f"byte size overflow for input '{name}': element count ({count}) * data type size ({ITEMSIZES[datatype]}) "
+            f"byte size overflow for input '{name}': element count ({count}) * data type size "
+            f"({ITEMSIZES[datatype]}) "
             f"exceeds maximum allowed size ({INT64_MAX})"
         )
     _check_size(name, size, limit)
     if datatype in _BINARY_ONLY:
         raise InvalidArgument(
-            f"receiving {datatype} data via JSON is not supported. Please use the binary data format for input {name}"
+            f"receiving {datatype} data via JSON is not supported. Please use the binary data "
+            f"format for input {name}"
         )
     if datatype not in _READERS:
         _refuse_datatype(name, datatype)
@@ -76,38 +98,54 @@ def element_count(name: str, shape: tuple[int, ...]) -> int:
     count = 1
     for dim in shape:
         if dim > UINT64_MAX:
-            raise Internal("Unable to parse 'shape': attempt to access JSON non-unsigned-integer as unsigned-integer")
+            raise Internal(
+                "Unable to parse 'shape': attempt to access JSON non-unsigned-integer as "
+                "unsigned-integer"
+            )
         if dim > INT64_MAX:
             raise invalid_shape(name, shape, "contains one or more invalid dimensions")
         count *= dim
         if count > INT64_MAX:
-            raise invalid_shape(name, shape, f"causes total element count to exceed maximum size of {INT64_MAX}")
+            raise invalid_shape(
+                name, shape, f"causes total element count to exceed maximum size of {INT64_MAX}"
+            )
     return count
 
 
 def invalid_shape(name: str, shape: tuple[int, ...], why: str) -> InvalidArgument:
     """Return the error for an invalid shape."""
-    return InvalidArgument(f"invalid shape for input '{name}': shape [{','.join(map(str, shape))}] {why}")
+    return InvalidArgument(
+        f"invalid shape for input '{name}': shape [{','.join(map(str, shape))}] {why}"
+    )
 
 
 def _empty_data(datatype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
     try:
-        return np.empty(0, DTYPES[datatype]).reshape(shape) if datatype != "BYTES" else np.empty(0, np.uint8)
+        return (
+            np.empty(0, DTYPES[datatype]).reshape(shape)
+            if datatype != "BYTES"
+            else np.empty(0, np.uint8)
+        )
     except ValueError:  # no dimensions, or more than numpy supports: the engine reports the error
         return np.empty(0, np.uint8)
 
 
 def _refuse_datatype(name: str, datatype: str) -> str:
     known = [*DTYPES, "BYTES"] if "BYTES" not in DTYPES else [*DTYPES]
-    meant = _OTHER_NAMES.get(datatype.lower().removeprefix("type_"), datatype.upper().removeprefix("TYPE_"))
+    meant = _OTHER_NAMES.get(
+        datatype.lower().removeprefix("type_"), datatype.upper().removeprefix("TYPE_")
+    )
     hint = f"; did you mean '{meant}'?" if meant in known else f": it is one of {', '.join(known)}"
-    raise InvalidArgument(f"invalid datatype for input {name}: there is no datatype '{datatype}'{hint}")
+    raise InvalidArgument(
+        f"invalid datatype for input {name}: there is no datatype '{datatype}'{hint}"
+    )
 
 
 def _check_size(name: str, size: int, limit: int) -> None:
     if size > limit:
         raise InvalidArgument(
-            f"JSON input '{name}' has a byte_size ({size} bytes) that exceeds the maximum allowed value of {limit} bytes. "
+            f"JSON input '{name}' has a byte_size ({size} bytes) that exceeds the maximum "
+            f"allowed value of {limit} bytes. "
             "Use --http-max-input-size to increase the limit."
         )
 
@@ -126,25 +164,34 @@ def strings_from_json(data: list[Any], name: str = "") -> npt.NDArray[np.uint8]:
     flat = _flatten(data, TOO_DEEP)
     if not set(map(type, flat)) <= {str}:
         words = _kind_hint(name, "BYTES", flat, frozenset((str,)), "strings")
-        raise Internal(f"Unable to parse JSON bytes array: attempt to access JSON non-string as string{words}")
+        raise Internal(
+            f"Unable to parse JSON bytes array: attempt to access JSON non-string as string{words}"
+        )
     return encode_strings(flat)
 
 
-def _numbers(name: str, datatype: str, shape: tuple[int, ...], data: list[Any], count: int) -> Tensor:
+def _numbers(
+    name: str, datatype: str, shape: tuple[int, ...], data: list[Any], count: int
+) -> Tensor:
     kinds, words, wide = _READERS[datatype]
     flat = _flatten(data, f"Unable to parse 'data': {TOO_DEEP}")
     if not set(map(type, flat[:count])) <= kinds:
         raise Internal(
-            f"Unable to parse 'data': {words}{_kind_hint(name, datatype, flat, kinds, _accepted_values(datatype))}"
+            "Unable to parse 'data': "
+            f"{words}{_kind_hint(name, datatype, flat, kinds, _accepted_values(datatype))}"
         )
     if len(flat) != count:
-        takes = f"shape [{','.join(map(str, shape))}] of input '{name}' takes {count} values, 'data' has {len(flat)}"
+        takes = (
+            f"shape [{','.join(map(str, shape))}] of input '{name}' takes {count} values, "
+            f"'data' has {len(flat)}"
+        )
         raise Internal(f"{_TOO_MANY if len(flat) > count else _TOO_FEW}: {takes}")
     try:
         values = np.array(flat, wide)
     except OverflowError:
         raise Internal(
-            f"Unable to parse 'data': {words}: a value of input '{name}' does not fit into datatype {datatype}"
+            f"Unable to parse 'data': {words}: a value of input '{name}' does not fit into "
+            f"datatype {datatype}"
         ) from None
     with np.errstate(over="ignore"):
         array = values.astype(DTYPES[datatype], copy=False)
@@ -162,7 +209,9 @@ def _accepted_values(datatype: str) -> str:
     return "whole numbers from 0 on" if datatype.startswith("U") else "whole numbers"
 
 
-def _kind_hint(name: str, datatype: str, flat: list[Any], kinds: frozenset[type], takes: str) -> str:
+def _kind_hint(
+    name: str, datatype: str, flat: list[Any], kinds: frozenset[type], takes: str
+) -> str:
     """Return a text that names the first value of the wrong type.
 
     Empty if the tensor has no name.
@@ -170,7 +219,10 @@ def _kind_hint(name: str, datatype: str, flat: list[Any], kinds: frozenset[type]
     place = next((number for number, value in enumerate(flat) if type(value) not in kinds), None)
     if not name or place is None:
         return ""
-    return f": value {place} of input '{name}' is {_abbreviate(flat[place])}, datatype {datatype} takes {takes}"
+    return (
+        f": value {place} of input '{name}' is {_abbreviate(flat[place])}, "
+        f"datatype {datatype} takes {takes}"
+    )
 
 
 def _abbreviate(value: Any) -> str:
@@ -178,7 +230,9 @@ def _abbreviate(value: Any) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     try:
-        text = json.dumps(value[: _MAX_VALUE_CHARS + 1] if isinstance(value, str) else value, ensure_ascii=False)
+        text = json.dumps(
+            value[: _MAX_VALUE_CHARS + 1] if isinstance(value, str) else value, ensure_ascii=False
+        )
     except ValueError:  # more digits than Python converts
         return "a number"
     return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}..."
@@ -215,7 +269,8 @@ def to_json(tensor: Tensor) -> list[Any] | msgspec.Raw:
     datatype = tensor.datatype
     if datatype in _BINARY_ONLY:
         raise InvalidArgument(
-            f"sending {datatype} data via JSON is not supported. Please use the binary data format for output"
+            f"sending {datatype} data via JSON is not supported. Please use the binary data "
+            "format for output"
         )
     if datatype == "BYTES":
         return _strings_to_json(tensor.strings())
@@ -231,4 +286,6 @@ def _strings_to_json(elements: list[bytes]) -> list[str] | msgspec.Raw:
         return [element.decode() for element in elements]
     except UnicodeDecodeError:
         byte_by_byte = [element.decode("latin-1") for element in elements]
-        return msgspec.Raw(json.dumps(byte_by_byte, ensure_ascii=False, separators=(",", ":")).encode("latin-1"))
+        return msgspec.Raw(
+            json.dumps(byte_by_byte, ensure_ascii=False, separators=(",", ":")).encode("latin-1")
+        )

@@ -72,7 +72,7 @@ class JsonLayoutCache:
         self._seen: set[int] = set()
 
     def find(self, raw: bytes) -> tuple[JsonLayout | None, str, SequenceInfo | None]:
-        """Return the cached layout of the JSON `raw`, or None, and the request's id and sequence."""
+        """Return the cached layout of the JSON `raw`, or None; the request's id; its sequence."""
         layout = self._layouts.get(raw)
         if layout is not None:
             return layout, "", None
@@ -124,7 +124,9 @@ def _split(raw: bytes) -> tuple[str, SequenceInfo | None, bytes]:
     if found is None:
         return identity, None, raw
     number, text, start, end = found.groups()
-    sequence = SequenceInfo(int(number) if number else text.decode(), start == b"true", end == b"true")
+    sequence = SequenceInfo(
+        int(number) if number else text.decode(), start == b"true", end == b"true"
+    )
     return identity, sequence, raw[:at] + raw[found.end() :]
 
 
@@ -137,7 +139,9 @@ def _has_no_ignored_keys(rest: bytes) -> bool:
 
 
 def _is_plain(header: InferHeader, request: InferRequest) -> bool:
-    if request.uses_regions or (header.parameters and not header.parameters.keys() <= _CACHEABLE_PARAMETERS):
+    if request.uses_regions or (
+        header.parameters and not header.parameters.keys() <= _CACHEABLE_PARAMETERS
+    ):
         return False
     return all([each.data is UNSET for each in header.inputs])
 
@@ -147,6 +151,10 @@ def _layout(request: InferRequest, binary: bool) -> JsonLayout:
     offset = 0
     for tensor in request.inputs.values():
         data = tensor.data
-        inputs.append(JsonInputLayout(tensor.name, tensor.datatype, tensor.shape, data.shape, data.dtype, offset))
+        inputs.append(
+            JsonInputLayout(
+                tensor.name, tensor.datatype, tensor.shape, data.shape, data.dtype, offset
+            )
+        )
         offset += data.nbytes
     return JsonLayout(tuple(inputs), offset, request.outputs, request.classifies, binary)

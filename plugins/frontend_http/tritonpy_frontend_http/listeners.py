@@ -60,7 +60,8 @@ def listen_on_port(host: str, port: int, *, reuse: bool) -> tuple[socket.socket,
 
 def _listen_error(host: str, port: int, error: OSError) -> StartupError:
     return StartupError(
-        f"cannot listen for HTTP on {host}:{port}: {error.strerror}; choose another port or stop the process that uses it"
+        f"cannot listen for HTTP on {host}:{port}: {error.strerror}; choose another port or stop "
+        "the process that uses it"
     )
 
 

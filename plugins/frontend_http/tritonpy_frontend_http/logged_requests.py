@@ -15,7 +15,9 @@ _MAX_CHARACTERS = 500  # characters of a path or a model name
 _NO_RESPONSE = "no response"
 
 
-async def serve_and_log(application: Any, log: logging.Logger, scope: Any, receive: Any, send: Any) -> None:
+async def serve_and_log(
+    application: Any, log: logging.Logger, scope: Any, receive: Any, send: Any
+) -> None:
     """Run `application` and log the request when it has ended."""
     status: object = _NO_RESPONSE
 
@@ -28,7 +30,9 @@ async def serve_and_log(application: Any, log: logging.Logger, scope: Any, recei
     try:
         await application(scope, receive, send_and_record)
     finally:
-        _log_request(log, scope["method"], scope["raw_path"].decode("latin-1"), _model(scope["path"]), status)
+        _log_request(
+            log, scope["method"], scope["raw_path"].decode("latin-1"), _model(scope["path"]), status
+        )
 
 
 def log_infer(log: logging.Logger, target: tuple[str, str], status: int) -> None:
@@ -36,7 +40,11 @@ def log_infer(log: logging.Logger, target: tuple[str, str], status: int) -> None
     model, version = target
     versioned = f"/versions/{version}" if version else ""
     _log_request(
-        log, "POST", f"/v2/models/{quote(model, safe='', errors='surrogatepass')}{versioned}/infer", model, status
+        log,
+        "POST",
+        f"/v2/models/{quote(model, safe='', errors='surrogatepass')}{versioned}/infer",
+        model,
+        status,
     )
 
 

@@ -18,5 +18,6 @@ def verbs_by_path(operations: Sequence[Operation]) -> list[tuple[re.Pattern[str]
     for operation in operations:
         verbs.setdefault(operation.path, {})[operation.method] = operation.verb
     return [
-        (re.compile("/v2/" + re.sub(r"\{[a-z_]+\}", "[^/]+", path)), by_method) for path, by_method in verbs.items()
+        (re.compile("/v2/" + re.sub(r"\{[a-z_]+\}", "[^/]+", path)), by_method)
+        for path, by_method in verbs.items()
     ]

@@ -31,13 +31,16 @@ if TYPE_CHECKING:
 
 MAX_CHUNKS = 65536
 _UNCOUNTED = RequestMemory.UNCOUNTED
-_MAX_DROPPED_BYTES = 64 * 1024 * 1024  # longest body that is read and dropped to keep the connection usable
+_MAX_DROPPED_BYTES = (
+    64 * 1024 * 1024
+)  # longest body that is read and dropped to keep the connection usable
 _KEEP_ALIVE = b"\r\n"
 _KEEP_ALIVE_HTTP10 = b"connection: keep-alive\r\n\r\n"  # HTTP/1.0 closes by default
 _CLOSE = b"connection: close\r\n\r\n"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _TOO_MANY_CHUNKS = (
-    f"Chunked request body exceeds maximum of {MAX_CHUNKS} non-empty chunks. Send fewer or larger HTTP chunks."
+    f"Chunked request body exceeds maximum of {MAX_CHUNKS} non-empty chunks. "
+    "Send fewer or larger HTTP chunks."
 )
 
 
@@ -158,7 +161,9 @@ class InferCycle(msgspec.Struct, eq=False):
 
     def finish(self, http_response: HttpResponse) -> None:
         """Write the response, unless the client has disconnected."""
-        self.call = None  # breaks a reference cycle, so that buffers do not wait for the garbage collector
+        self.call = (
+            None  # breaks a reference cycle, so that buffers do not wait for the garbage collector
+        )
         protocol = self.protocol
         if is_logging_requests(protocol.calls.log):
             self._log_request(http_response.status)
@@ -205,16 +210,28 @@ class InferProtocol(HttpConnection):
 
         A request with a cached head bypasses the parser, which is between requests.
         """
-        is_new_request = not (self.in_request or self.refuses) and (self.cycle is None or self.cycle.response_complete)
+        is_new_request = not (self.in_request or self.refuses) and (
+            self.cycle is None or self.cycle.response_complete
+        )
         known = self.heads.find(data) if is_new_request else None
         if known is not None:
             self._start_known(*known, data)
             return
         super().data_received(data)
         cycle: Any = self.cycle
-        if self.in_request and not self.in_head and type(cycle) is InferCycle and not cycle.early_checked:
+        if (
+            self.in_request
+            and not self.in_head
+            and type(cycle) is InferCycle
+            and not cycle.early_checked
+        ):
             cycle.reject_early()
-        if is_new_request and type(cycle) is InferCycle and cycle.keep_alive and not self.in_request:
+        if (
+            is_new_request
+            and type(cycle) is InferCycle
+            and cycle.keep_alive
+            and not self.in_request
+        ):
             self.heads.learn(data, cycle.target, self.headers)
 
     def _start_known(self, head: RequestHead, start: int, data: bytes) -> None:
@@ -231,8 +248,11 @@ class InferProtocol(HttpConnection):
     def client_memory(self) -> ClientMemory:
         """Return the memory of the client of this connection."""
         if self._memory is None:
-            # An in-memory connection serves one request of a client that already has a ClientMemory.
-            self._memory = self.transport.get_extra_info("client_memory") or self.calls.memory.client()
+            # An in-memory connection serves one request of a client that already has a
+            # ClientMemory.
+            self._memory = (
+                self.transport.get_extra_info("client_memory") or self.calls.memory.client()
+            )
         return self._memory
 
     def reserve_response(self, http_response: HttpResponse) -> HttpResponse:
@@ -321,13 +341,18 @@ class InferProtocol(HttpConnection):
             super().on_body(body)
         elif not cycle.response_complete:
             cycle.take(body)
-            if len(cycle.parts) > MAX_CHUNKS and cycle.headers.get(b"transfer-encoding") == b"chunked":
+            if (
+                len(cycle.parts) > MAX_CHUNKS
+                and cycle.headers.get(b"transfer-encoding") == b"chunked"
+            ):
                 self._refuse_chunks(cycle)
 
     @staticmethod
     def _refuse_chunks(cycle: InferCycle) -> None:
         body = error_body(_TOO_MANY_CHUNKS)
-        cycle.refusal = HttpResponse(400, [JSON_TYPE, (b"content-length", b"%d" % len(body))], (body,), len(body))
+        cycle.refusal = HttpResponse(
+            400, [JSON_TYPE, (b"content-length", b"%d" % len(body))], (body,), len(body)
+        )
         cycle.reject_early()
 
     def on_message_complete(self) -> None:

@@ -14,7 +14,9 @@ def region_slice(name: str, given: InputParameters | OutputParameters) -> Region
     Raises Internal for numbers beyond 64 bits.
     """
     offset = _unsigned("shared_memory_offset", given.shared_memory_offset)
-    return RegionSlice(name, offset, _unsigned("shared_memory_byte_size", given.shared_memory_byte_size))
+    return RegionSlice(
+        name, offset, _unsigned("shared_memory_byte_size", given.shared_memory_byte_size)
+    )
 
 
 def _unsigned(key: str, value: int) -> int:

@@ -35,9 +35,9 @@ _PLAIN = b"text/plain"  # As in Triton, JSON errors have this type before a requ
 class RootApplication:
     """Handles probes itself, so that the server is ready before the management routes are imported.
 
-    The import takes half a second. It runs in a thread when `import_routes` is called, or at the first
-    request for a route. `make_flow_control` returns the `FlowControl` of one generate call. With
-    `forward_unknown`, generate calls pass on parameters that the model does not read.
+    The import takes half a second. It runs in a thread when `import_routes` is called, or at the
+    first request for a route. `make_flow_control` returns the `FlowControl` of one generate call.
+    With `forward_unknown`, generate calls pass on parameters that the model does not read.
     """
 
     def __init__(
@@ -77,7 +77,9 @@ class RootApplication:
         """Return a future of the management application. The first call starts its import."""
         if self._routes is None:
             self._routes = asyncio.get_running_loop().run_in_executor(None, self._make_routes)
-        return asyncio.shield(self._routes)  # cancelling one caller must not cancel the shared import
+        return asyncio.shield(
+            self._routes
+        )  # cancelling one caller must not cancel the shared import
 
     def _import_generate_calls(self) -> GenerateCalls:
         if self._generate_calls is None:
@@ -108,7 +110,13 @@ class RootApplication:
             await _send(send, status_of(error), error_body(error.message))
             return
         headers = [(b"content-type", _PLAIN), (b"content-length", b"0")]
-        await send({"type": "http.response.start", "status": 200 if is_healthy else 400, "headers": headers})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200 if is_healthy else 400,
+                "headers": headers,
+            }
+        )
         await send({"type": "http.response.body", "body": b""})
 
 
@@ -133,7 +141,9 @@ def _is_known(path: str) -> bool:
     return versioned is None or (versioned[1].isascii() and versioned[1].isdigit())
 
 
-async def _send(send: Any, status: int, body: bytes, kind: bytes = _JSON, allow: bytes = b"") -> None:
+async def _send(
+    send: Any, status: int, body: bytes, kind: bytes = _JSON, allow: bytes = b""
+) -> None:
     headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
     if allow:
         headers.append((b"allow", allow))

@@ -65,7 +65,10 @@ class Routes:
 
         @post(["/v2/repository/index", "/v2/repository/{repository:str}/index"], status_code=200)
         async def repository_index(request: Request[Any, Any, Any]) -> list[ModelIndex]:
-            """List the models of the repositories. With the body `{"ready": true}`, list only ready models."""
+            """List the models of the repositories.
+
+            With the body `{"ready": true}`, list only ready models.
+            """
             body = await self._bodies.management_body(request.scope, request.receive)
             try:
                 found = document.parse(body) if body else {}
@@ -82,7 +85,10 @@ class Routes:
         async def load_model(
             model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = ""
         ) -> Response[str]:
-            """Load or reload a model or some `versions`. `parameters` may contain config and base64 files."""
+            """Load or reload a model or some `versions`.
+
+            `parameters` may contain config and base64 files.
+            """
             _refuse_repository(repository)
             arguments = _load_parameters(await self._body(request, files=True))
             await LOAD_CALLS.run(engine.load_model, model, *arguments)
@@ -92,10 +98,12 @@ class Routes:
         async def unload_model(
             model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = ""
         ) -> Response[str]:
-            """Start to unload a model or some `versions`, and its dependents with `unload_dependents`."""
+            """Start to unload a model or some `versions`; `unload_dependents`: dependents too."""
             _refuse_repository(repository)
             body = await self._body(request)
-            await MODEL_CALLS.run(engine.unload_model, model, _unload_dependents(body), _unload_versions(body))
+            await MODEL_CALLS.run(
+                engine.unload_model, model, _unload_dependents(body), _unload_versions(body)
+            )
             return _DONE
 
         return [repository_index, load_model, unload_model]
@@ -114,7 +122,10 @@ def _repository_paths(action: str) -> list[str]:
 
 
 def _model_paths(rest: str) -> list[str]:
-    return [f"/v2/models/{{model:str}}{rest}", f"/v2/models/{{model:str}}/versions/{{version:str}}{rest}"]
+    return [
+        f"/v2/models/{{model:str}}{rest}",
+        f"/v2/models/{{model:str}}/versions/{{version:str}}{rest}",
+    ]
 
 
 def _readiness(engine: Engine) -> list[Any]:
@@ -218,7 +229,12 @@ _PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
 
 def _on_triton_error(_request: object, error: TritonError) -> Response[bytes]:
     headers = {name.decode(): value.decode() for name, value in retry_headers(error)}
-    return Response(error_body(error.message), status_code=status_of(error), media_type=MediaType.JSON, headers=headers)
+    return Response(
+        error_body(error.message),
+        status_code=status_of(error),
+        media_type=MediaType.JSON,
+        headers=headers,
+    )
 
 
 def _on_unreadiness(_request: object, error: TritonError) -> Response[bytes]:
@@ -232,7 +248,9 @@ def _on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Res
     headers = dict(_PLAIN) if plain else {"content-type": MediaType.JSON.value}
     if status == 405:
         headers["allow"] = ", ".join([*_allowed(request), *(["HEAD"] if is_readiness else [])])
-    return Response(error_body(_PHRASES.get(status, error.detail)), status_code=status, headers=headers)
+    return Response(
+        error_body(_PHRASES.get(status, error.detail)), status_code=status, headers=headers
+    )
 
 
 def _allowed(request: Request[Any, Any, Any]) -> list[str]:

@@ -28,9 +28,13 @@ def _handler(engine: Engine, operation: Operation, bodies: BodyReader) -> HTTPRo
             content = document.parse(body) if body else None
         except Internal as error:  # Triton's code for invalid JSON applies to Triton's calls only
             raise InvalidArgument(error.message) from None
-        call = OperationCall(dict(request.path_params), content, _revision(request.headers.get("if-match", "")))
+        call = OperationCall(
+            dict(request.path_params), content, _revision(request.headers.get("if-match", ""))
+        )
         result = await MODEL_CALLS.run(engine.operate, operation.name, call)
-        return Response(result, status_code=200, headers=_etag(result), media_type="application/json")
+        return Response(
+            result, status_code=200, headers=_etag(result), media_type="application/json"
+        )
 
     route = HTTPRouteHandler(
         "/v2/" + re.sub(r"\{([a-z_]+)\}", r"{\1:str}", operation.path),

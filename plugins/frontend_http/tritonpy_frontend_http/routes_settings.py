@@ -34,7 +34,9 @@ def _tracing(engine: Engine, bodies: BodyReader) -> list[Any]:
         return settings.trace_document(await MODEL_CALLS.run(engine.trace_settings, model))
 
     @post([_SERVER_PATH, _MODEL_PATH], status_code=200)
-    async def change_trace_settings(request: Request[Any, Any, Any], model: FromPath[str] = "") -> dict[str, Any]:
+    async def change_trace_settings(
+        request: Request[Any, Any, Any], model: FromPath[str] = ""
+    ) -> dict[str, Any]:
         """Change trace settings. null clears a setting."""
         if model:  # an unknown model takes precedence over errors in the body
             await MODEL_CALLS.run(engine.trace_settings, model)

@@ -51,12 +51,17 @@ class SharedMemoryRoutes:
             name = _region(request)
             await asyncio.to_thread(engine.check_region, kind, name)
             await asyncio.to_thread(
-                register, name, document.parse(await self._bodies.management_body(request.scope, request.receive))
+                register,
+                name,
+                document.parse(await self._bodies.management_body(request.scope, request.receive)),
             )
             return _done()
 
         @post(
-            _paths(kind, "unregister"), name=f"{kind} shared memory unregister", status_code=200, sync_to_thread=False
+            _paths(kind, "unregister"),
+            name=f"{kind} shared memory unregister",
+            status_code=200,
+            sync_to_thread=False,
         )
         def unregister(request: Request[Any, Any, Any]) -> Response[str]:
             """Unregister a region, or all. Requests in flight keep using it."""
@@ -79,7 +84,10 @@ class SharedMemoryRoutes:
 
 
 def _paths(kind: RegionKind, action: str) -> list[str]:
-    return [f"/v2/{kind}sharedmemory/{action}", f"/v2/{kind}sharedmemory/region/{{region:str}}/{action}"]
+    return [
+        f"/v2/{kind}sharedmemory/{action}",
+        f"/v2/{kind}sharedmemory/region/{{region:str}}/{action}",
+    ]
 
 
 def _region(request: Request[Any, Any, Any]) -> str:

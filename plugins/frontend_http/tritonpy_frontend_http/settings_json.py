@@ -25,7 +25,9 @@ def read_trace_changes(body: Any) -> TraceChanges:
     if "trace_file" in body:
         texts["trace_file"] = None
     elif body.get("trace_level") is not None:
-        texts["trace_level"] = [document.as_string(name) for name in document.as_array(body["trace_level"])]
+        texts["trace_level"] = [
+            document.as_string(name) for name in document.as_array(body["trace_level"])
+        ]
     elif "trace_level" in body:
         texts["trace_level"] = None
     for name in _NUMBERS:
@@ -36,7 +38,10 @@ def read_trace_changes(body: Any) -> TraceChanges:
 
 def trace_document(settings: TraceSettings) -> dict[str, Any]:
     """Return the settings as JSON."""
-    return {name: texts if name == "trace_level" else texts[0] for name, texts in trace_texts(settings).items()}
+    return {
+        name: texts if name == "trace_level" else texts[0]
+        for name, texts in trace_texts(settings).items()
+    }
 
 
 def read_log_changes(body: Any) -> Iterator[LogChanges]:

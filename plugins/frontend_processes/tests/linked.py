@@ -42,8 +42,14 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(done(), self.loop).result(20)
 
     def close(self) -> None:
-        self.do(lambda: [task.cancel() for task in asyncio.all_tasks() if task is not asyncio.current_task()])
-        asyncio.run_coroutine_threadsafe(self.loop.shutdown_default_executor(), self.loop).result(20)
+        self.do(
+            lambda: [
+                task.cancel() for task in asyncio.all_tasks() if task is not asyncio.current_task()
+            ]
+        )
+        asyncio.run_coroutine_threadsafe(self.loop.shutdown_default_executor(), self.loop).result(
+            20
+        )
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
@@ -71,7 +77,9 @@ class EngineEnd:
         loop = self.thread.loop
         self.connection = Connection(loop, connection, self._handlers, self._connection_lost)
         metrics = ModelMetrics(self.metrics)
-        self.session = FrontendRpcSession(engine, tracer, metrics, loop, self.connection, self._changed)
+        self.session = FrontendRpcSession(
+            engine, tracer, metrics, loop, self.connection, self._changed
+        )
 
     def _handlers(self, frame: Frame) -> None:
         self.frames.append(frame)
@@ -108,7 +116,10 @@ class FrontendEnd:
         self.connection = Connection(loop, connection, self._handlers, self.lost.append)
         self.rpc = EngineRpcClient(loop, self.connection)
         self.tracer = FrontendTracer(
-            tracer, lambda number, stamps: self.connection.send(kinds.NOTES, [number], extras={"stamps": stamps})
+            tracer,
+            lambda number, stamps: self.connection.send(
+                kinds.NOTES, [number], extras={"stamps": stamps}
+            ),
         )
         self.forwarded = ForwardedRequests(loop, self.connection, self.tracer)
         self.engine = FrontendEngine(self.rpc, self.forwarded)

@@ -49,7 +49,13 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def response_of(request: InferRequest, number: int, final: bool = False) -> InferResponse:
-    return InferResponse([Tensor.from_numpy("OUT", np.array([number]))], request.model_name, 1, request.id, final=final)
+    return InferResponse(
+        [Tensor.from_numpy("OUT", np.array([number]))],
+        request.model_name,
+        1,
+        request.id,
+        final=final,
+    )
 
 
 class Tag:
@@ -59,7 +65,10 @@ class Tag:
 
 def stream(end: FrontendEnd, flow_control: FlowControl, delivered: list[int]) -> InferRequest:
     """Return a request to a decoupled model. Its responses wait for `flow_control.take()`."""
-    sink = StreamSink(end.thread.loop, lambda _request, response: delivered.append(int(response.outputs[0].numpy()[0])))
+    sink = StreamSink(
+        end.thread.loop,
+        lambda _request, response: delivered.append(int(response.outputs[0].numpy()[0])),
+    )
     return InferRequest("repeat", {}, sink, accepts_decoupled=True, tag=Tag(flow_control))
 
 
@@ -125,17 +134,25 @@ def test_requests_of_a_dead_process_are_cancelled_and_producers_resume() -> None
 def test_responses_of_one_loop_iteration_are_one_frame() -> None:
     with ToyEngine() as toy, linked(held := HoldingEngine(toy)) as (engine, end):
         recorder = RecordingSink()
-        requests = [InferRequest("identity", {}, recorder.sink, id=str(number)) for number in range(40)]
+        requests = [
+            InferRequest("identity", {}, recorder.sink, id=str(number)) for number in range(40)
+        ]
         end.thread.do(lambda: [end.engine.infer(request) for request in requests])
         held.wait(40)
         assert [frame.kind for frame in engine.frames].count(kinds.INFER) == 1
-        engine.thread.do(lambda: [one.sink.put(one, response_of(one, 1, final=True)) for one in held.requests])
-        assert [responses[0].id for responses in recorder.wait(*requests)] == [str(number) for number in range(40)]
+        engine.thread.do(
+            lambda: [one.sink.put(one, response_of(one, 1, final=True)) for one in held.requests]
+        )
+        assert [responses[0].id for responses in recorder.wait(*requests)] == [
+            str(number) for number in range(40)
+        ]
 
 
 def test_coalesced_requests_reach_the_engine_together_and_are_refused_individually() -> None:
     class ManyEngine(HoldingEngine):
-        def infer_many(self, requests: Sequence[InferRequest], refused: Callable[..., None]) -> None:
+        def infer_many(
+            self, requests: Sequence[InferRequest], refused: Callable[..., None]
+        ) -> None:
             for request in requests:
                 refused(request, QueueFull(f"no room for {int(request.inputs['IN'].data[0])}"))
             sizes.append(len(requests))
@@ -144,7 +161,12 @@ def test_coalesced_requests_reach_the_engine_together_and_are_refused_individual
     with ToyEngine() as toy, linked(ManyEngine(toy)) as (_, end):
         recorder = RecordingSink()
         requests = [
-            InferRequest("m", {"IN": Tensor.from_numpy("IN", np.array([number]))}, recorder.sink, id=f"r{number}")
+            InferRequest(
+                "m",
+                {"IN": Tensor.from_numpy("IN", np.array([number]))},
+                recorder.sink,
+                id=f"r{number}",
+            )
             for number in range(5)
         ]
         end.engine._single.add(("m", -1))
@@ -159,7 +181,9 @@ def test_coalesced_requests_reach_the_engine_together_and_are_refused_individual
 def test_a_response_that_cannot_be_sent_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     with ToyEngine() as toy, linked(held := HoldingEngine(toy)) as (engine, end):
         recorder = RecordingSink()
-        good, bad = (InferRequest("identity", {}, recorder.sink, id=name) for name in ("good", "bad"))
+        good, bad = (
+            InferRequest("identity", {}, recorder.sink, id=name) for name in ("good", "bad")
+        )
         end.engine.infer(good)
         end.engine.infer(bad)
         held.wait(2)
@@ -174,7 +198,10 @@ def test_a_response_that_cannot_be_sent_fails_alone(monkeypatch: pytest.MonkeyPa
         large = InferResponse([Tensor.from_numpy("OUT", np.zeros(1 << 16))], "identity", 1, "bad")
         first, second = held.requests
         engine.thread.do(
-            lambda: (first.sink.put(first, response_of(first, 1, final=True)), second.sink.put(second, large))
+            lambda: (
+                first.sink.put(first, response_of(first, 1, final=True)),
+                second.sink.put(second, large),
+            )
         )
         [[finished], [failed]] = recorder.wait(good, bad)
         assert finished.error is None
@@ -186,19 +213,30 @@ def test_a_response_that_cannot_be_sent_fails_alone(monkeypatch: pytest.MonkeyPa
 def test_a_refusal_of_a_huge_version_arrives_and_later_responses_too(version: int) -> None:
     with ToyEngine() as toy, linked(held := HoldingEngine(toy)) as (engine, end):
         recorder = RecordingSink()
-        strange, plain = InferRequest("m", {}, recorder.sink, version), InferRequest("m", {}, recorder.sink)
+        strange, plain = (
+            InferRequest("m", {}, recorder.sink, version),
+            InferRequest("m", {}, recorder.sink),
+        )
         for request in (strange, plain):
             end.engine.infer(request)
         held.wait(2)
-        refused = [InferResponse.failed(request, Internal("no such version")) for request in held.requests]
+        refused = [
+            InferResponse.failed(request, Internal("no such version")) for request in held.requests
+        ]
         engine.thread.do(
-            lambda: [one.sink.put(one, refusal) for one, refusal in zip(held.requests, refused, strict=True)]
+            lambda: [
+                one.sink.put(one, refusal)
+                for one, refusal in zip(held.requests, refused, strict=True)
+            ]
         )
-        assert all(isinstance(response.error, Internal) for [response] in recorder.wait(strange, plain))
+        assert all(
+            isinstance(response.error, Internal) for [response] in recorder.wait(strange, plain)
+        )
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"), [(kinds.TAKEN, [1, 5]), (kinds.TAKEN, [1]), (kinds.INFER, []), (kinds.INFER, [1, 2]), (99, [])]
+    ("kind", "words"),
+    [(kinds.TAKEN, [1, 5]), (kinds.TAKEN, [1]), (kinds.INFER, []), (kinds.INFER, [1, 2]), (99, [])],
 )
 def test_a_process_that_sends_malformed_frames_is_disconnected(kind: int, words: list[int]) -> None:
     with ToyEngine() as toy, linked(held := HoldingEngine(toy)) as (engine, end):
@@ -213,6 +251,10 @@ def test_a_process_that_sends_malformed_frames_is_disconnected(kind: int, words:
 def test_unknown_request_numbers_are_ignored() -> None:
     with ToyEngine() as toy, linked(toy) as (engine, end):
         for kind, words in ((kinds.CANCEL, [7, 8]), (kinds.TAKEN, [7, 1]), (kinds.NOTES, [7])):
-            end.thread.do(lambda kind=kind, words=words: end.connection.send(kind, words, extras={"stamps": []}))
+            end.thread.do(
+                lambda kind=kind, words=words: end.connection.send(
+                    kind, words, extras={"stamps": []}
+                )
+            )
         assert end.engine.is_live()
         assert engine.lost == []

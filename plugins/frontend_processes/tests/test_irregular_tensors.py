@@ -31,7 +31,9 @@ def test_only_tensors_that_cannot_be_in_a_block_are_irregular() -> None:
 def test_a_row_is_restored(row: list[Tensor]) -> None:
     travels, descriptions = split_irregular(row)
     assert not any(is_irregular(tensor) for tensor in travels)
-    assert [as_values(tensor) for tensor in restore(travels, descriptions)] == [as_values(tensor) for tensor in row]
+    assert [as_values(tensor) for tensor in restore(travels, descriptions)] == [
+        as_values(tensor) for tensor in row
+    ]
 
 
 def test_data_in_a_region_is_not_copied() -> None:
@@ -40,7 +42,8 @@ def test_data_in_a_region_is_not_copied() -> None:
 
 
 @pytest.mark.parametrize(
-    "descriptions", [[[5, "a", "FP32", [1]]], [[0, "a"]], [["x", "a", "FP32", [1], ["r", 0, 4]]], [7]]
+    "descriptions",
+    [[[5, "a", "FP32", [1]]], [[0, "a"]], [["x", "a", "FP32", [1], ["r", 0, 4]]], [7]],
 )
 def test_invalid_descriptions_are_protocol_errors(descriptions: list[object]) -> None:
     with pytest.raises(ProtocolError):

@@ -38,13 +38,17 @@ def config_of(**more: Any) -> Any:
 
 def supervisor_of(config: Any) -> tuple[ProcessSupervisor, dict[str, Frontend]]:
     plugins = make_plugin_manager()
-    host = FrontendProcesses(FrontendHostContext(config, make_tracing(config.trace, plugins), CustomMetrics()))
+    host = FrontendProcesses(
+        FrontendHostContext(config, make_tracing(config.trace, plugins), CustomMetrics())
+    )
     plain = build(decode_server_config({"frontends": config.frontends}), plugins).frontends
     return host.supervisor, host.host(plain)
 
 
 @asynccontextmanager
-async def running(config: Any, engine: ToyEngine) -> AsyncIterator[tuple[ProcessSupervisor, dict[str, Frontend]]]:
+async def running(
+    config: Any, engine: ToyEngine
+) -> AsyncIterator[tuple[ProcessSupervisor, dict[str, Frontend]]]:
     supervisor, frontends = supervisor_of(config)
     for frontend in frontends.values():
         await frontend.start(engine)
@@ -88,10 +92,14 @@ def test_processes_serve_one_address_until_they_are_stopped() -> None:
 def test_only_frontends_that_scale_run_in_processes() -> None:
     config = config_of(metrics={"port": 0}, grpc={"port": 0})
     _, frontends = supervisor_of(config)
-    assert [name for name, frontend in frontends.items() if isinstance(frontend, RemoteFrontend)] == ["http", "grpc"]
+    assert [
+        name for name, frontend in frontends.items() if isinstance(frontend, RemoteFrontend)
+    ] == ["http", "grpc"]
 
 
-def test_a_process_that_dies_is_restarted_until_the_server_drains(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_process_that_dies_is_restarted_until_the_server_drains(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario() -> None:
         async with running(config_of(), toy) as (supervisor, frontends):
             first = supervisor.processes[0].pid
@@ -153,7 +161,10 @@ def test_a_process_is_restarted_after_a_lack_of_descriptors(
 ) -> None:
     async def scenario() -> None:
         async with running(config_of(), toy) as (supervisor, _):
-            describe, left = supervisor.processes[0]._make_start_message, [OSError(24, "Too many open files")]
+            describe, left = (
+                supervisor.processes[0]._make_start_message,
+                [OSError(24, "Too many open files")],
+            )
 
             def fail_once(index: int) -> Any:
                 if left:
@@ -212,7 +223,12 @@ def test_a_cancelled_start_leaves_nothing() -> None:
     async def scenario() -> None:
         supervisor, frontends = supervisor_of(config_of())
         starting = asyncio.create_task(frontends["http"].start(toy))
-        await until(lambda: len(supervisor.processes) == 2 and all(process.pid for process in supervisor.processes))
+        await until(
+            lambda: (
+                len(supervisor.processes) == 2
+                and all(process.pid for process in supervisor.processes)
+            )
+        )
         pids = [process.pid for process in supervisor.processes]
         starting.cancel()
         with pytest.raises(asyncio.CancelledError):

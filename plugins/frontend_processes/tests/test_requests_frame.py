@@ -13,7 +13,12 @@ from tritonpy.api.authenticator import Principal
 from tritonpy.types import DTYPES, InferRequest, OutputSpec, RegionSlice, SequenceInfo, Tensor
 from tritonpy_frontend_processes import kinds
 from tritonpy_frontend_processes.model_ids import ModelIdDecoder, ModelIdEncoder
-from tritonpy_frontend_processes.requests_frame import ReadRequests, TraceMessage, read_requests, write_requests
+from tritonpy_frontend_processes.requests_frame import (
+    ReadRequests,
+    TraceMessage,
+    read_requests,
+    write_requests,
+)
 from tritonpy_ipc import Endpoint, ProtocolError
 from tritonpy_ipc.blocks import BlockInputs
 from tritonpy_testing.recording_sink import RecordingSink
@@ -25,9 +30,13 @@ NUMBERS = st.integers(0, 2**64 - 1)
 
 def through(*requests: InferRequest, message: TraceMessage | None = None) -> list[ReadRequests]:
     numbered = list(enumerate(requests, 7))
-    frame = write_requests(numbered, ModelIdEncoder(), lambda _number, _request: message or TraceMessage({}, []))
+    frame = write_requests(
+        numbered, ModelIdEncoder(), lambda _number, _request: message or TraceMessage({}, [])
+    )
     extras = json.loads(json.dumps(frame.extras))
-    return read_requests(tuple(frame.words), extras, frame.rows, frame.requested, ModelIdDecoder(), SINK)
+    return read_requests(
+        tuple(frame.words), extras, frame.rows, frame.requested, ModelIdDecoder(), SINK
+    )
 
 
 def through_blocks(*requests: InferRequest) -> list[ReadRequests]:
@@ -53,7 +62,12 @@ sequences = st.none() | st.builds(
 )
 plain = st.builds(OutputSpec, TEXTS)
 special = st.builds(OutputSpec, TEXTS, st.integers(1, 3)) | st.builds(
-    OutputSpec, TEXTS, st.just(0), st.text(min_size=1, max_size=5), st.integers(0, 9), st.integers(0, 9)
+    OutputSpec,
+    TEXTS,
+    st.just(0),
+    st.text(min_size=1, max_size=5),
+    st.integers(0, 9),
+    st.integers(0, 9),
 )
 
 
@@ -95,7 +109,9 @@ FIELDS = (
 
 @given(st.lists(requests | special_requests, max_size=4))
 def test_all_fields_of_requests_arrive_in_order(given_requests: list[InferRequest]) -> None:
-    for number, (forwarded, read) in enumerate(zip(given_requests, through(*given_requests), strict=True), 7):
+    for number, (forwarded, read) in enumerate(
+        zip(given_requests, through(*given_requests), strict=True), 7
+    ):
         (arrived,) = read[1]
         assert read[0] == number
         assert arrived.sink is SINK
@@ -118,7 +134,9 @@ def test_inputs_in_regions_keep_their_positions() -> None:
 
 def test_a_plain_request_has_no_json() -> None:
     model_ids = ModelIdEncoder()
-    plain = request_with(inputs={"A": Tensor.from_numpy("A", np.arange(3))}, sequence=SequenceInfo(5, start=True))
+    plain = request_with(
+        inputs={"A": Tensor.from_numpy("A", np.arange(3))}, sequence=SequenceInfo(5, start=True)
+    )
     write_requests([(1, plain)], model_ids, _no_trace)
     model_ids.announced()
     assert write_requests([(2, plain)], model_ids, _no_trace).extras == {}
@@ -126,7 +144,10 @@ def test_a_plain_request_has_no_json() -> None:
 
 def test_trace_data_arrives() -> None:
     message = TraceMessage({"traceparent": "x"}, [("HTTP_RECV_START", 5)])
-    assert [trace for _, _, trace in through(request_with(trace=object()), request_with(), message=message)] == [
+    assert [
+        trace
+        for _, _, trace in through(request_with(trace=object()), request_with(), message=message)
+    ] == [
         message,
         None,
     ]
@@ -134,7 +155,9 @@ def test_trace_data_arrives() -> None:
 
 def test_consecutive_requests_with_identical_headers_arrive_together() -> None:
     [(number, requests, trace)] = through_blocks(
-        add_one(1, id="a", received_ns=5), add_one(2, id="b", received_ns=6, deadline_ns=9), add_one(3, id="c")
+        add_one(1, id="a", received_ns=5),
+        add_one(2, id="b", received_ns=6, deadline_ns=9),
+        add_one(3, id="c"),
     )
     assert (number, trace) == (7, None)
     assert [int(request.inputs["A"].data[0]) for request in requests] == [1, 2, 3]
@@ -167,7 +190,10 @@ def test_requests_with_other_differences_arrive_alone(other: Callable[[], InferR
 
 
 def test_strings_of_different_sizes_arrive_one_by_one() -> None:
-    texts = [request_with(inputs={"A": Tensor.from_numpy("A", np.array([b"x" * size]))}) for size in (1, 1)]
+    texts = [
+        request_with(inputs={"A": Tensor.from_numpy("A", np.array([b"x" * size]))})
+        for size in (1, 1)
+    ]
     assert [len(requests) for _, requests, _ in through_blocks(*texts)] == [1, 1]
 
 
@@ -178,7 +204,11 @@ def test_strings_of_different_sizes_arrive_one_by_one() -> None:
         ((1, 2, 3), {}, [[]]),
         ((1, 9, 1, 1, 9, 0, 0, 0, 0), {}, [[]]),
         ((1, 9, 1, 1, 0, 64, 0, 0, 0), {"model_ids": [[0, "m", 1]], "optional": {"4": {}}}, [[]]),
-        ((1, 9, 1, 1, 0, 64, 0, 0, 0), {"model_ids": [[0, "m", 1]], "optional": {"0": {"priority": "x"}}}, [[]]),
+        (
+            (1, 9, 1, 1, 0, 64, 0, 0, 0),
+            {"model_ids": [[0, "m", 1]], "optional": {"0": {"priority": "x"}}},
+            [[]],
+        ),
         ((1, 9, 1, 1, 0, 0, 0, 0), {"model_ids": [[0, "m", 1]]}, [[]]),
         ((1, 9, 0, 1, 0, 0, 0, 0, 0), {"model_ids": [[0, "m", 1]]}, [[]]),
         ((1, 9, 2, 1, 0, 0, 0, 0, 0, 0, 0), {"model_ids": [[0, "m", 1]]}, [[]]),
@@ -186,7 +216,9 @@ def test_strings_of_different_sizes_arrive_one_by_one() -> None:
         ((1, 9, 1, 1, 0, 0, 0, 0, 0), {"model_ids": [[0, "m", 1]], "ids": []}, [[]]),
     ],
 )
-def test_malformed_frames_are_protocol_errors(words: tuple[int, ...], extras: dict[str, Any], rows: list[Any]) -> None:
+def test_malformed_frames_are_protocol_errors(
+    words: tuple[int, ...], extras: dict[str, Any], rows: list[Any]
+) -> None:
     with pytest.raises(ProtocolError):
         read_requests(words, extras, rows, [None] * len(rows), ModelIdDecoder(), SINK)
 

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 
 from tritonpy.errors import DecoupledRefused, QueueFull, ResourceExhausted, Unavailable
 from tritonpy.types import InferRequest, InferResponse, RegionSlice, Tensor
-from tritonpy_frontend_processes.responses_frame import NumberedResponse, read_responses, write_responses
+from tritonpy_frontend_processes.responses_frame import (
+    NumberedResponse,
+    read_responses,
+    write_responses,
+)
 from tritonpy_ipc import ProtocolError
 from tritonpy_testing.recording_sink import RecordingSink
 
@@ -20,7 +24,11 @@ TEXTS = st.text(max_size=5)
 def through(*responses: NumberedResponse) -> list[NumberedResponse]:
     frame = write_responses(responses)
     requests = {number: request for number, request, _, _ in responses}
-    return list(read_responses(tuple(frame.words), json.loads(json.dumps(frame.extras)), frame.rows, requests.get))
+    return list(
+        read_responses(
+            tuple(frame.words), json.loads(json.dumps(frame.extras)), frame.rows, requests.get
+        )
+    )
 
 
 def request(number: int = 1) -> InferRequest:
@@ -41,8 +49,13 @@ responses = st.builds(
 
 
 @given(st.lists(st.tuples(responses, st.booleans()), max_size=4))
-def test_all_fields_of_responses_arrive_in_order(expected: list[tuple[InferResponse, bool]]) -> None:
-    forwarded = [(number, request(number), response, traced) for number, (response, traced) in enumerate(expected)]
+def test_all_fields_of_responses_arrive_in_order(
+    expected: list[tuple[InferResponse, bool]],
+) -> None:
+    forwarded = [
+        (number, request(number), response, traced)
+        for number, (response, traced) in enumerate(expected)
+    ]
     for before, after in zip(forwarded, through(*forwarded), strict=True):
         assert (after[0], after[1], after[3]) == (before[0], before[1], before[3])
         for field in ("model_name", "model_version", "id", "parameters", "error", "final", "empty"):
@@ -61,7 +74,9 @@ def test_errors_keep_class_text_and_retry_time(kind: type[Unavailable]) -> None:
 def test_outputs_in_regions_keep_their_positions() -> None:
     there = Tensor("THERE", "FP32", (2,), RegionSlice("r", 0, 8))
     here = Tensor.from_numpy("HERE", np.arange(2))
-    [(_, _, response, _)] = through((1, request(), InferResponse([there, here], "m", 1, "r1"), False))
+    [(_, _, response, _)] = through(
+        (1, request(), InferResponse([there, here], "m", 1, "r1"), False)
+    )
     assert [output.name for output in response.outputs] == ["THERE", "HERE"]
     assert response.outputs[0].data == RegionSlice("r", 0, 8)
 
@@ -72,8 +87,11 @@ def test_responses_to_unknown_requests_are_skipped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "rows"), [((2, 1, 1, 1), [[], []]), ((1, 1, 1, 1), []), ((1, 1, 1), [[]]), ((1, 1, 1, 1), [[], []])]
+    ("words", "rows"),
+    [((2, 1, 1, 1), [[], []]), ((1, 1, 1, 1), []), ((1, 1, 1), [[]]), ((1, 1, 1, 1), [[], []])],
 )
-def test_malformed_frames_are_protocol_errors(words: tuple[int, ...], rows: list[list[Tensor]]) -> None:
+def test_malformed_frames_are_protocol_errors(
+    words: tuple[int, ...], rows: list[list[Tensor]]
+) -> None:
     with pytest.raises(ProtocolError):
         list(read_responses(words, {}, rows, lambda _: None))

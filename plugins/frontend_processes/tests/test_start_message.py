@@ -26,9 +26,17 @@ RAW = {
 def test_the_start_message_has_the_server_s_state() -> None:
     config = decode_server_config(RAW)
     with socket.socket() as listening:
-        claims = {"http": Claim("unix:/a", listening=listening, process=2), "grpc": Claim("127.0.0.1:7", 7, process=2)}
+        claims = {
+            "http": Claim("unix:/a", listening=listening, process=2),
+            "grpc": Claim("127.0.0.1:7", 7, process=2),
+        }
         start = StartMessage.of(
-            2, config, ["x-tenant"], claims, LogSettings(verbose=1), TracerState(active=True, headers=("traceparent",))
+            2,
+            config,
+            ["x-tenant"],
+            claims,
+            LogSettings(verbose=1),
+            TracerState(active=True, headers=("traceparent",)),
         )
     read = StartMessage.read(json.loads(json.dumps(msgspec.to_builtins(start))))
     assert read == start

@@ -33,8 +33,8 @@ whose bytes do not fit its shape is sent as bytes, so that the engine refuses it
 The engine's process avoids work per request. Requests of a run with inputs in one block have the
 same names, types and shapes. They are validated once and handled in one call (`Engine.infer_many`).
 Inputs stay in the block that they arrived in, and outputs too if the sink `passes_on` its
-responses. Tensors are created only when needed (`tritonpy_ipc.blocks`), and adjacent bytes are copied in one
-piece.
+responses. Tensors are created only when needed (`tritonpy_ipc.blocks`), and adjacent bytes are
+copied in one piece.
 """
 
 from __future__ import annotations

@@ -39,7 +39,9 @@ class SessionSink(LoopSink):
 
     passes_on = True
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, deliver_all: Callable[[Sequence[Delivery]], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, deliver_all: Callable[[Sequence[Delivery]], None]
+    ) -> None:
         super().__init__(loop, _never)
         self._deliver_all = deliver_all
 
@@ -80,7 +82,13 @@ class FrontendSession:
     run on the event loop's thread.
     """
 
-    def __init__(self, engine: Engine, tracer: Tracer, loop: asyncio.AbstractEventLoop, connection: Connection) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        tracer: Tracer,
+        loop: asyncio.AbstractEventLoop,
+        connection: Connection,
+    ) -> None:
         self._engine = engine
         self._tracer = tracer
         self._connection = connection
@@ -107,10 +115,14 @@ class FrontendSession:
         self._traces.clear()
 
     def _infer(self, frame: Frame) -> None:
-        rows, requested = self._connection.tensors_and_outputs(frame, first_words(frame, 2)[1], BlockInputs)
+        rows, requested = self._connection.tensors_and_outputs(
+            frame, first_words(frame, 2)[1], BlockInputs
+        )
         extras = frame.extras if frame.has_extras else {}
         in_flight = self._in_flight
-        for first, requests, trace in read_requests(frame.words, extras, rows, requested, self._model_ids, self._sink):
+        for first, requests, trace in read_requests(
+            frame.words, extras, rows, requested, self._model_ids, self._sink
+        ):
             for number, request in enumerate(requests, first):
                 if number in in_flight:
                     raise ProtocolError(f"request {number} is in flight and arrived again")
@@ -130,7 +142,11 @@ class FrontendSession:
             self._refuse(request, error)
 
     def _refuse(self, request: InferRequest, error: Exception) -> None:
-        failure = error if isinstance(error, TritonError) else internal_error(log, "an inference call", error)
+        failure = (
+            error
+            if isinstance(error, TritonError)
+            else internal_error(log, "an inference call", error)
+        )
         refusal = InferResponse.failed(request, failure)
         refusal.refused = True
         self._sink.put(request, refusal)
@@ -154,7 +170,9 @@ class FrontendSession:
         if request is None:
             return
         if not request.accepts_decoupled or not 0 < count <= request.tag.unconsumed:
-            raise ProtocolError(f"{count} responses of request {number} were confirmed, more than were sent")
+            raise ProtocolError(
+                f"{count} responses of request {number} were confirmed, more than were sent"
+            )
         request.tag.consume(count)
 
     def _add_time_stamps(self, frame: Frame) -> None:

@@ -23,7 +23,9 @@ async def monitor_heartbeat(
             while not (await asyncio.wait((heartbeat,), timeout=PERIOD_S))[0]:
                 missed += 1
                 if missed == _MAX_MISSED:
-                    on_unresponsive(f"it did not respond for {missed * PERIOD_S:g} s and was killed")
+                    on_unresponsive(
+                        f"it did not respond for {missed * PERIOD_S:g} s and was killed"
+                    )
                     return
             heartbeat.result()
         finally:

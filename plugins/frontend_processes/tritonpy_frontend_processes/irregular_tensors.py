@@ -39,7 +39,8 @@ def split_irregular(row: Iterable[Tensor]) -> tuple[list[Tensor], list[TensorDes
         elif isinstance(tensor.data, RegionSlice):
             part = tensor.data
             descriptions.append(
-                [position, tensor.name, tensor.datatype, tensor.shape, [part.name, part.offset, part.byte_size]]
+                [position, tensor.name, tensor.datatype, tensor.shape,
+                [part.name, part.offset, part.byte_size]]
             )  # fmt: skip
         else:
             flat = np.ascontiguousarray(tensor.data).reshape(-1).view(np.uint8)
@@ -54,7 +55,9 @@ def restore(row: Sequence[Tensor], descriptions: Sequence[TensorDescription]) ->
     try:
         for position, name, datatype, shape, *region in descriptions:
             if region:
-                tensors.insert(position, Tensor(name, datatype, tuple(shape), RegionSlice(*region[0])))
+                tensors.insert(
+                    position, Tensor(name, datatype, tuple(shape), RegionSlice(*region[0]))
+                )
             else:
                 tensors[position] = Tensor(name, datatype, tuple(shape), tensors[position].data)
     except (IndexError, TypeError, ValueError) as error:

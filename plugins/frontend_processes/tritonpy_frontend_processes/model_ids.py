@@ -50,7 +50,9 @@ class ModelIdDecoder:
     def learn(self, extras: Mapping[str, Any]) -> None:
         """Add the ids that a frame announces. Raises ProtocolError."""
         try:
-            self._model_ids.update({number: (model, version) for number, model, version in extras.get("model_ids", ())})
+            self._model_ids.update(
+                {number: (model, version) for number, model, version in extras.get("model_ids", ())}
+            )
         except (TypeError, ValueError) as error:
             raise ProtocolError(f"a model id is malformed: {error}") from error
 

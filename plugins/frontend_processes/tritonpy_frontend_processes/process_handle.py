@@ -101,7 +101,9 @@ class ProcessHandle:
         status = await asyncio.to_thread(self._wait)
         reason = reason or describe_exit(status)
         if not self.started.done():
-            self.started.set_exception(StartupError(f"{self._name} died during its start: {reason}"))
+            self.started.set_exception(
+                StartupError(f"{self._name} died during its start: {reason}")
+            )
         elif not self._stopping and self.started.exception() is None:
             self._on_death(reason, (now_ns() - self._started_ns) / 1e9)
         self._exited.set_result(None)

@@ -13,7 +13,14 @@ import msgspec
 
 from tritonpy import Engine
 from tritonpy.config import ServerConfig
-from tritonpy.frontend import ClaimedAddress, Frontend, LogSettings, follow_log_settings, log_settings, memory_metrics
+from tritonpy.frontend import (
+    ClaimedAddress,
+    Frontend,
+    LogSettings,
+    follow_log_settings,
+    log_settings,
+    memory_metrics,
+)
 from tritonpy.metrics import CustomMetrics, ModelMetrics
 from tritonpy.tracing import Tracing
 from tritonpy_engine_rpc.connection import Connection
@@ -77,14 +84,18 @@ class ProcessSupervisor:
     async def stop_accepting(self, name: str, timeout_s: float, limit_s: float) -> None:
         """Return when clients no longer use a frontend's connections in any process."""
         arguments = {"frontend": name, "timeout_s": timeout_s, "limit_s": limit_s}
-        await asyncio.gather(*(process.call("stop_accepting", arguments) for process in self.processes))
+        await asyncio.gather(
+            *(process.call("stop_accepting", arguments) for process in self.processes)
+        )
 
     async def drain(self, name: str) -> None:
         """Return when a frontend has finished its requests in flight in every process."""
         for process in self.processes:
             process.stop_restarting()
         self.models_changed()
-        await asyncio.gather(*(process.call("drain", {"frontend": name}) for process in self.processes))
+        await asyncio.gather(
+            *(process.call("drain", {"frontend": name}) for process in self.processes)
+        )
 
     async def stop(self) -> None:
         """Stop the processes and release the addresses. Later calls wait for the first."""
@@ -113,7 +124,9 @@ class ProcessSupervisor:
             FrontendProcess(index, self._describe, self._make_session)
             for index in range(self._config.frontend_processes)
         ]
-        results = await asyncio.gather(*(process.start() for process in self.processes), return_exceptions=True)
+        results = await asyncio.gather(
+            *(process.start() for process in self.processes), return_exceptions=True
+        )
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -127,9 +140,15 @@ class ProcessSupervisor:
             claimed.close()
 
     def _describe(self, index: int) -> tuple[StartMessage, list[int]]:
-        claims = {name: replace(claimed.claim, process=index) for name, claimed in self._claimed.items()}
-        kept_headers = sorted({header for each in self._frontends.values() for header in each.context.kept_headers})
-        start = StartMessage.of(index, self._config, kept_headers, claims, log_settings(), self._tracer_state())
+        claims = {
+            name: replace(claimed.claim, process=index) for name, claimed in self._claimed.items()
+        }
+        kept_headers = sorted(
+            {header for each in self._frontends.values() for header in each.context.kept_headers}
+        )
+        start = StartMessage.of(
+            index, self._config, kept_headers, claims, log_settings(), self._tracer_state()
+        )
         sockets = [claim.listening for claim in claims.values() if claim.listening is not None]
         return start, [os.dup(listening.fileno()) for listening in sockets]
 

@@ -44,7 +44,7 @@ class RemoteFrontend(Frontend):
 
 
 class FrontendProcesses(FrontendHost):
-    """Runs the frontends that scale in `frontend_processes` processes: the frontend host "processes"."""
+    """The frontend host "processes": runs frontends in `frontend_processes` processes."""
 
     def __init__(self, context: FrontendHostContext) -> None:
         super().__init__(context)

@@ -10,7 +10,12 @@ import msgspec
 from tritonpy import InferRequest, OutputSpec, SequenceInfo, Tensor
 from tritonpy.auth import Principal
 from tritonpy.frontend import NO_PARAMETERS, Sink
-from tritonpy_frontend_processes.irregular_tensors import TensorDescription, is_irregular, restore, split_irregular
+from tritonpy_frontend_processes.irregular_tensors import (
+    TensorDescription,
+    is_irregular,
+    restore,
+    split_irregular,
+)
 from tritonpy_frontend_processes.model_ids import ModelIdDecoder, ModelIdEncoder
 from tritonpy_ipc import ProtocolError
 from tritonpy_ipc.blocks import BlockInputs
@@ -18,7 +23,15 @@ from tritonpy_ipc.blocks import BlockInputs
 _WORDS = 5  # of each run: number of requests, number of the first, model id, flags, sequence
 _TIMES = 2  # of each request: receive time and deadline
 # flags
-_DECOUPLED, _CLASSIFIES, _REGIONS, _START, _END, _SEQUENCE, _HAS_OPTIONAL_FIELDS = 1, 2, 4, 8, 16, 32, 64
+_DECOUPLED, _CLASSIFIES, _REGIONS, _START, _END, _SEQUENCE, _HAS_OPTIONAL_FIELDS = (
+    1,
+    2,
+    4,
+    8,
+    16,
+    32,
+    64,
+)
 RequestedOutputs = tuple[str, ...] | None
 
 
@@ -128,7 +141,13 @@ def _flags(request: InferRequest) -> tuple[int, int]:
 
 def _is_plain(request: InferRequest) -> bool:
     return (
-        not (request.parameters or request.priority or request.timeout_us or request.classifies or request.uses_regions)
+        not (
+            request.parameters
+            or request.priority
+            or request.timeout_us
+            or request.classifies
+            or request.uses_regions
+        )
         and (request.sequence is None or isinstance(request.sequence.id, int))
         and request.principal is None
         and not request.headers
@@ -188,7 +207,9 @@ def read_requests(
             times = words[at : at + _TIMES * count]
             at += _TIMES * count
             stop = index + count
-            requests = _build_requests(rows[index:stop], requested[index:stop], model_ids.get(model_id), times, sink)
+            requests = _build_requests(
+                rows[index:stop], requested[index:stop], model_ids.get(model_id), times, sink
+            )
             if len(requests) != count or not count:
                 raise ProtocolError(f"a run of {count} requests is truncated")
             if ids is not None:
@@ -196,7 +217,13 @@ def read_requests(
                     request.id = text
             if flags:
                 (request,) = requests
-                found.append((number, requests, _apply_flags(request, flags, sequence, optional.get(str(index)))))
+                found.append(
+                    (
+                        number,
+                        requests,
+                        _apply_flags(request, flags, sequence, optional.get(str(index))),
+                    )
+                )
             else:
                 found += _split_by_block(number, requests)
             index = stop
@@ -217,11 +244,15 @@ def _build_requests(
     requests: list[InferRequest] = []
     known: RequestedOutputs = None
     outputs: dict[str, OutputSpec] | None = None
-    for row, wanted, received_ns, deadline_ns in zip(rows, requested, times[::_TIMES], times[1::_TIMES], strict=True):
+    for row, wanted, received_ns, deadline_ns in zip(
+        rows, requested, times[::_TIMES], times[1::_TIMES], strict=True
+    ):
         if wanted is not known:
             known = wanted
             outputs = None if wanted is None else {name: OutputSpec(name) for name in wanted}
-        inputs: Any = row if isinstance(row, BlockInputs) else {tensor.name: tensor for tensor in row}
+        inputs: Any = (
+            row if isinstance(row, BlockInputs) else {tensor.name: tensor for tensor in row}
+        )
         request = InferRequest(model, inputs, sink, version, "", outputs)
         request.received_ns = received_ns
         if deadline_ns:
@@ -246,7 +277,9 @@ def _split_by_block(number: int, requests: list[InferRequest]) -> Iterator[ReadR
         start = stop
 
 
-def _apply_flags(request: InferRequest, flags: int, sequence: int, fields: Any) -> TraceMessage | None:
+def _apply_flags(
+    request: InferRequest, flags: int, sequence: int, fields: Any
+) -> TraceMessage | None:
     request.accepts_decoupled = bool(flags & _DECOUPLED)
     request.classifies = bool(flags & _CLASSIFIES)
     request.uses_regions = bool(flags & _REGIONS)
@@ -263,7 +296,9 @@ def _apply_optional_fields(request: InferRequest, optional: OptionalFields) -> N
     request.parameters = optional.parameters or NO_PARAMETERS
     request.priority, request.timeout_us = optional.priority, optional.timeout_us
     if optional.text_id and request.sequence is not None:
-        request.sequence = SequenceInfo(optional.text_id, request.sequence.start, request.sequence.end)
+        request.sequence = SequenceInfo(
+            optional.text_id, request.sequence.start, request.sequence.end
+        )
     if request.outputs is not None:
         request.outputs.update({spec[0]: OutputSpec(*spec) for spec in optional.outputs})
     if optional.tensors:

@@ -10,7 +10,12 @@ from tritonpy.execution import CPU
 from tritonpy.frontend import NO_PARAMETERS
 from tritonpy_engine_rpc.host_tensors import to_host
 from tritonpy_engine_rpc.messages import decode_named_error, encode_named_error
-from tritonpy_frontend_processes.irregular_tensors import TensorDescription, is_irregular, restore, split_irregular
+from tritonpy_frontend_processes.irregular_tensors import (
+    TensorDescription,
+    is_irregular,
+    restore,
+    split_irregular,
+)
 from tritonpy_ipc import ProtocolError
 from tritonpy_ipc.blocks import BlockView
 
@@ -39,7 +44,11 @@ def write_responses(responses: Iterable[NumberedResponse]) -> ResponsesFrame:
     words, rows, extras = frame
     for index, (number, request, response, traced) in enumerate(responses):
         words[0] += 1
-        flags = (FINAL if response.final else 0) | (EMPTY if response.empty else 0) | (TRACED if traced else 0)
+        flags = (
+            (FINAL if response.final else 0)
+            | (EMPTY if response.empty else 0)
+            | (TRACED if traced else 0)
+        )
         if response.refused:
             flags |= REFUSED
         words += (number, flags, response.model_version + 1)

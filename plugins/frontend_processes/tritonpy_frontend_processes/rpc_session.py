@@ -81,10 +81,15 @@ class _EngineRpcServer(RpcServer):
             return super().execute(message, frame)
         load = convert(message.arguments, _LoadMessage)
         rows = self._connection.tensors(frame, 1)
-        views: dict[str, np.ndarray[Any, Any]] = {file.name: file.data for row in rows for file in row}
+        views: dict[str, np.ndarray[Any, Any]] = {
+            file.name: file.data for row in rows for file in row
+        }
         return run_in_thread(
             lambda: self._engine.load_model(
-                load.name, load.config, {path: view.tobytes() for path, view in views.items()} or None, load.versions
+                load.name,
+                load.config,
+                {path: view.tobytes() for path, view in views.items()} or None,
+                load.versions,
             )
         )
 
@@ -113,7 +118,12 @@ class FrontendRpcSession:
         self._requests = FrontendSession(engine, tracer, loop, connection)
         self._metrics = MetricHandles(metrics)
         self._rpc_server = _EngineRpcServer(
-            engine, loop, connection, self._metrics, changed, {} if request_memory is None else request_memory
+            engine,
+            loop,
+            connection,
+            self._metrics,
+            changed,
+            {} if request_memory is None else request_memory,
         )
         self._rpc_client = AsyncRpcClient(loop, connection, _outcome)
         self._handlers: dict[int, Callable[[Frame], None]] = {
@@ -141,7 +151,9 @@ class FrontendRpcSession:
 
     def notify(self, verb: str, arguments: Any) -> None:
         """Notify the process of a change."""
-        self._connection.send(Kind.NOTIFY, extras={"verb": verb, "arguments": msgspec.to_builtins(arguments)})
+        self._connection.send(
+            Kind.NOTIFY, extras={"verb": verb, "arguments": msgspec.to_builtins(arguments)}
+        )
 
     def close(self) -> None:
         """Cancel the process's requests and calls, because its connection is closed."""

@@ -60,17 +60,21 @@ class StartMessage(msgspec.Struct):
     ) -> StartMessage:
         """Return the message for a process that serves the frontends of `claims`."""
         message = {
-            name: ClaimMessage(claim.address, claim.port, claim.listening is not None) for name, claim in claims.items()
+            name: ClaimMessage(claim.address, claim.port, claim.listening is not None)
+            for name, claim in claims.items()
         }
         plain = msgspec.to_builtins(config)
-        return cls(VERSION, index, list(sys.path), plain, list(kept_headers), message, logging, tracer)
+        return cls(
+            VERSION, index, list(sys.path), plain, list(kept_headers), message, logging, tracer
+        )
 
     @classmethod
     def read(cls, extras: Mapping[str, Any]) -> StartMessage:
         """Return the message of a frame. Raises StartupError for another version of the server."""
         if extras.get("version") != VERSION:
             raise StartupError(
-                f"the server uses protocol version {extras.get('version')}, the frontend process version {VERSION}: "
+                f"the server uses protocol version {extras.get('version')}, "
+                f"the frontend process version {VERSION}: "
                 "was tritonpy replaced while the server ran?"
             )
         return msgspec.convert(extras, cls)

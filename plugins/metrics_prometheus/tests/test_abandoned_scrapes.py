@@ -16,10 +16,13 @@ from .test_frontend import listening
 
 SIZE, CLIENTS = 256 * 1024, 16
 ABANDONED = {
-    "half a head": b"GET /metrics HTTP/1.1\r\nhost: x\r\nlong: " + bytes(32).replace(b"\0", b"x" * 1000),
-    "a body": b"POST /metrics HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999\r\n\r\n" + bytes(SIZE),
+    "half a head": b"GET /metrics HTTP/1.1\r\nhost: x\r\nlong: "
+    + bytes(32).replace(b"\0", b"x" * 1000),
+    "a body": b"POST /metrics HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999\r\n\r\n"
+    + bytes(SIZE),
     "a scrape": b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n",
-    "a scrape with a body": b"GET /metrics HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999\r\n\r\n" + bytes(SIZE),
+    "a scrape with a body": b"GET /metrics HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999\r\n\r\n"
+    + bytes(SIZE),
 }
 
 

@@ -67,7 +67,10 @@ def scraped(engine, authorizer, *headers):
     ],
 )
 def test_metrics_need_the_read_right(engine, headers, status):
-    assert scraped(engine, Authorizer(), *headers) == (status, 'Bearer realm="tritonpy"' if status == 401 else None)
+    assert scraped(engine, Authorizer(), *headers) == (
+        status,
+        'Bearer realm="tritonpy"' if status == 401 else None,
+    )
 
 
 def test_metrics_may_be_public(engine):

@@ -33,7 +33,9 @@ def test_families_are_triton_s_in_name_type_labels_and_order(engine):
     engine.add()
     text = text_format(EngineCollector(engine).collect()).decode()
     families = text_string_to_metric_families(text)
-    found = {family.name: (family.type, tuple(sorted(family.samples[0].labels))) for family in families}
+    found = {
+        family.name: (family.type, tuple(sorted(family.samples[0].labels))) for family in families
+    }
     assert list(found.items()) == list(TRITON_FAMILIES.items())
     names = {line.partition("{")[0] for line in text.splitlines() if not line.startswith("#")}
     assert names == set(TRITON_FAMILIES)
@@ -143,7 +145,8 @@ def test_a_model_that_uses_the_cache_has_its_counters(engine):
     times.cache_hit, times.cache_miss = Duration(3, 4_999), Duration(2, 7_000)
     values = (3, 4, 2, 7)
     assert cache_samples(engine) == [
-        f'{name}{{model="cached",version="1"}} {value}' for name, value in zip(CACHE_FAMILIES, values, strict=True)
+        f'{name}{{model="cached",version="1"}} {value}'
+        for name, value in zip(CACHE_FAMILIES, values, strict=True)
     ]
     families = [family.name for family in EngineCollector(engine).collect()]
     after = families.index("nv_inference_compute_output_duration_us") + 1

@@ -5,12 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.metrics import SERVER_METRICS
-from tritonpy_metrics_prometheus.cpu import CpuCollector, CpuTicks, parse_memory, parse_ticks, utilization
+from tritonpy_metrics_prometheus.cpu import (
+    CpuCollector,
+    CpuTicks,
+    parse_memory,
+    parse_ticks,
+    utilization,
+)
 
 STAT = "cpu  100 20 30 400 50 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\nintr 1\n"
-MEMORY = (
-    "MemTotal:       24684096 kB\nMemFree:         1000000 kB\nMemAvailable:   24097680 kB\nHugePages_Total:       0\n"
-)
+MEMORY = "MemTotal:       24684096 kB\nMemFree:         1000000 kB\nMemAvailable:   24097680 kB\nHugePages_Total:       0\n"
 ticks = st.builds(CpuTicks, st.integers(0, 2**63), st.integers(0, 2**63))
 
 

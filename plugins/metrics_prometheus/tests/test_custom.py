@@ -49,8 +49,12 @@ def text(engine):
 
 def test_every_kind_is_printed_as_triton_prints_it(engine, model):
     labels = {"zed": 'a"b\\c\nd\te', "version": "1"}
-    model.family("my_requests", 'Number of "requests"', MetricKind.COUNTER).metric(labels).increment(2.5)
-    model.family("my_things_total", "", MetricKind.COUNTER).metric({"x": "é"}).increment(12345678901234567)
+    model.family("my_requests", 'Number of "requests"', MetricKind.COUNTER).metric(
+        labels
+    ).increment(2.5)
+    model.family("my_things_total", "", MetricKind.COUNTER).metric({"x": "é"}).increment(
+        12345678901234567
+    )
     special = model.family("my_special", "A gauge", MetricKind.GAUGE)
     for number, value in enumerate((math.inf, -math.inf, math.nan, -0.0)):
         special.metric({"i": str(number)}).set(value)

@@ -40,7 +40,9 @@ def test_a_summary_is_printed_as_triton_prints_it(engine):
         f'nv_inference_queue_summary_us{{_team="me",{MODEL},quantile="0.5"}} 200',
         f'nv_inference_queue_summary_us{{_team="me",{MODEL},quantile="0.999"}} Nan',
     ]
-    assert text(engine, "# TYPE nv_inference_queue_summary") == ["# TYPE nv_inference_queue_summary_us summary"]
+    assert text(engine, "# TYPE nv_inference_queue_summary") == [
+        "# TYPE nv_inference_queue_summary_us summary"
+    ]
 
 
 def test_a_model_without_distributions_has_no_samples(engine):
@@ -56,7 +58,9 @@ def test_a_model_without_distributions_has_no_samples(engine):
 def test_distributions_are_independent_of_the_latency_counters(engine):
     engine.add()
     engine.extras["addsub", "1"].first_response = HISTOGRAM
-    families = {family.name: family for family in EngineCollector(engine, counter_latencies=False).collect()}
+    families = {
+        family.name: family for family in EngineCollector(engine, counter_latencies=False).collect()
+    }
     assert families[FIRST_RESPONSE].samples[0].value == 4
 
 
@@ -66,7 +70,10 @@ def test_a_prometheus_parser_accepts_the_output(engine):
     engine.extras["addsub", "1"].summaries = {"request": SUMMARY}
     found = text_format(EngineCollector(engine).collect()).decode()
     families = {family.name: family.type for family in text_string_to_metric_families(found)}
-    assert (families[FIRST_RESPONSE], families["nv_inference_request_summary_us"]) == ("histogram", "summary")
+    assert (families[FIRST_RESPONSE], families["nv_inference_request_summary_us"]) == (
+        "histogram",
+        "summary",
+    )
 
 
 def test_models_cannot_use_these_family_names():

@@ -16,7 +16,10 @@ def family(kind="counter", text="Help", **samples):
 
 
 def test_a_counter_keeps_its_name():
-    assert text_format([family(a=1)]) == b'# HELP nv_name Help\n# TYPE nv_name counter\nnv_name{label="a"} 1\n'
+    assert (
+        text_format([family(a=1)])
+        == b'# HELP nv_name Help\n# TYPE nv_name counter\nnv_name{label="a"} 1\n'
+    )
 
 
 def test_integers_are_written_in_full():

@@ -74,7 +74,9 @@ def test_a_scrape_returns_current_values(engine):
 
 
 def test_a_scrape_returns_custom_metrics(engine):
-    ModelMetrics(engine.metrics).family("toys", "", MetricKind.COUNTER).metric({"k": "v"}).increment(3)
+    ModelMetrics(engine.metrics).family("toys", "", MetricKind.COUNTER).metric(
+        {"k": "v"}
+    ).increment(3)
 
     async def scenario():
         async with listening(engine, cpu=False) as frontend:
@@ -93,7 +95,9 @@ def test_concurrent_scrapes_all_succeed(engine):
 
     responses = asyncio.run(scenario())
     assert {status for status, _ in responses} == {200}
-    assert all('nv_inference_exec_count{model="addsub",version="1"} 2\n' in text for _, text in responses)
+    assert all(
+        'nv_inference_exec_count{model="addsub",version="1"} 2\n' in text for _, text in responses
+    )
 
 
 def test_the_event_loop_is_not_blocked_by_a_scrape(engine):
@@ -125,7 +129,9 @@ def test_a_scrape_does_not_wait_for_the_loop_s_busy_threads(engine):
             busy = [asyncio.to_thread(go_on.wait, 60) for _ in range(64)]
             waiting = asyncio.gather(*busy)
             with ThreadPoolExecutor(1) as own:
-                response = await asyncio.get_running_loop().run_in_executor(own, scrape, frontend.address())
+                response = await asyncio.get_running_loop().run_in_executor(
+                    own, scrape, frontend.address()
+                )
             go_on.set()
             await waiting
             return response
@@ -141,7 +147,9 @@ def test_head_has_the_length_of_the_metrics_and_no_body(engine):
             address = frontend.address()
             responses = []
             for method in ("GET", "HEAD"):
-                request = f"{method} /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".encode()
+                request = (
+                    f"{method} /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".encode()
+                )
                 responses.append(await asyncio.to_thread(exchange, address, request))
             return responses
 
@@ -171,7 +179,11 @@ def test_cpu_and_memory_of_the_machine_are_exported(engine):
 
     _, text = asyncio.run(scenario())
     values = dict(line.split() for line in text.splitlines() if not line.startswith("#"))
-    assert list(values) == ["nv_cpu_utilization", "nv_cpu_memory_total_bytes", "nv_cpu_memory_used_bytes"]
+    assert list(values) == [
+        "nv_cpu_utilization",
+        "nv_cpu_memory_total_bytes",
+        "nv_cpu_memory_used_bytes",
+    ]
     assert 0 <= float(values["nv_cpu_utilization"]) <= 1
     assert 0 < int(values["nv_cpu_memory_used_bytes"]) <= int(values["nv_cpu_memory_total_bytes"])
 
@@ -236,10 +248,22 @@ def exchange(address, sent):
     [
         ({"head_timeout_s": 0.1}, b"", b""),
         ({"head_timeout_s": 0.1}, b"GET /metrics HTTP/1.1\r\nhost:", b"HTTP/1.1 408 "),
-        ({"body_timeout_s": 0.1}, b"POST /other HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc", b"HTTP/1.1 404 "),
+        (
+            {"body_timeout_s": 0.1},
+            b"POST /other HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc",
+            b"HTTP/1.1 404 ",
+        ),
         ({"keep_alive_s": 0}, b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n", b"HTTP/1.1 200 "),
-        ({"max_head_size": 100}, b"GET /metrics HTTP/1.1\r\nhost: x\r\nlong: " + b"a" * 200, b"HTTP/1.1 431 "),
-        ({"max_headers": 2}, b"GET /metrics HTTP/1.1\r\na: 1\r\nb: 2\r\nc: 3\r\n\r\n", b"HTTP/1.1 431 "),
+        (
+            {"max_head_size": 100},
+            b"GET /metrics HTTP/1.1\r\nhost: x\r\nlong: " + b"a" * 200,
+            b"HTTP/1.1 431 ",
+        ),
+        (
+            {"max_headers": 2},
+            b"GET /metrics HTTP/1.1\r\na: 1\r\nb: 2\r\nc: 3\r\n\r\n",
+            b"HTTP/1.1 431 ",
+        ),
     ],
 )
 def test_connections_have_the_limits_of_http(engine, options, sent, status):

@@ -16,7 +16,11 @@ def collector(gpus, clock=lambda: 0):
 
 
 def lines(found):
-    return [line for line in text_format(found.collect()).decode().splitlines() if not line.startswith("#")]
+    return [
+        line
+        for line in text_format(found.collect()).decode().splitlines()
+        if not line.startswith("#")
+    ]
 
 
 def test_all_families_have_triton_s_units():
@@ -58,14 +62,19 @@ def test_readings_are_taken_once_per_interval():
 
 def test_every_gpu_has_its_own_samples():
     found = lines(collector({"GPU-1": h100(), "GPU-2": h100(utilization=1)}))
-    assert found[:2] == ['nv_gpu_utilization{gpu_uuid="GPU-1"} 0.37', 'nv_gpu_utilization{gpu_uuid="GPU-2"} 1']
+    assert found[:2] == [
+        'nv_gpu_utilization{gpu_uuid="GPU-1"} 0.37',
+        'nv_gpu_utilization{gpu_uuid="GPU-2"} 1',
+    ]
     assert len(found) == 12
 
 
 def test_unsupported_values_are_omitted():
     quiet = DeviceReading(utilization=0.05)
     found = lines(collector({"GPU-1": h100(), "GPU-2": quiet}))
-    assert [line for line in found if "GPU-2" in line] == ['nv_gpu_utilization{gpu_uuid="GPU-2"} 0.05']
+    assert [line for line in found if "GPU-2" in line] == [
+        'nv_gpu_utilization{gpu_uuid="GPU-2"} 0.05'
+    ]
     assert lines(collector({"GPU-2": quiet})) == ['nv_gpu_utilization{gpu_uuid="GPU-2"} 0.05']
 
 

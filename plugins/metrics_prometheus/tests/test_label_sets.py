@@ -9,7 +9,11 @@ from tritonpy_metrics_prometheus.exposition import text_format
 
 def share(gpu, count, rejected=0):
     times = InferStatistics(*(Duration(count, count * 5000) for _ in range(8)))
-    return GpuShare(gpu, ModelStatistics("addsub", "1", 0, count, count, times, {}, [], []), {"REJECTED": rejected})
+    return GpuShare(
+        gpu,
+        ModelStatistics("addsub", "1", 0, count, count, times, {}, [], []),
+        {"REJECTED": rejected},
+    )
 
 
 def lines(engine, uuids, prefix):
@@ -39,7 +43,9 @@ def test_executions_on_a_gpu_have_its_uuid(on_gpus):
 
 def test_other_counts_have_no_uuid(on_gpus):
     rejected = [
-        each for each in lines(on_gpus, ["GPU-a", "GPU-b"], "nv_inference_request_failure") if "REJECTED" in each
+        each
+        for each in lines(on_gpus, ["GPU-a", "GPU-b"], "nv_inference_request_failure")
+        if "REJECTED" in each
     ]
     assert rejected == [
         '{model="addsub",reason="REJECTED",version="1"} 2',

@@ -33,7 +33,11 @@ class MetricsApplication:
             await send_response(send, 404, b"application/json", b'{"error":"Not Found"}')
         elif scope["method"] not in {"GET", "HEAD"}:
             await send_response(
-                send, 405, b"application/json", b'{"error":"Method Not Allowed"}', ((b"allow", b"GET, HEAD"),)
+                send,
+                405,
+                b"application/json",
+                b'{"error":"Method Not Allowed"}',
+                ((b"allow", b"GET, HEAD"),),
             )
         else:
             text = await asyncio.get_running_loop().run_in_executor(self._executor, self._text)
@@ -44,7 +48,11 @@ class MetricsApplication:
 
 
 async def send_response(
-    send: Send, status: int, content_type: bytes, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()
+    send: Send,
+    status: int,
+    content_type: bytes,
+    body: bytes,
+    headers: tuple[tuple[bytes, bytes], ...] = (),
 ) -> None:
     """Send a complete response. `headers` follow its content type and length."""
     length = str(len(body)).encode()

@@ -34,7 +34,9 @@ class AuthorizedMetrics:
 
 def _headers(scope: Mapping[str, object]) -> dict[str, str]:
     pairs: list[tuple[bytes, bytes]] = scope["headers"]  # type: ignore[assignment]  # the type that ASGI defines
-    return joined_headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs)
+    return joined_headers(
+        (name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs
+    )
 
 
 def _body(error: TritonError) -> bytes:

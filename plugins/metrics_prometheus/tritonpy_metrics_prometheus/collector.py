@@ -53,7 +53,9 @@ class EngineCollector(Collector):
     Triton. `uuids` are those of the visible GPUs, by number.
     """
 
-    def __init__(self, engine: Engine, counter_latencies: bool = True, uuids: Sequence[str] = ()) -> None:
+    def __init__(
+        self, engine: Engine, counter_latencies: bool = True, uuids: Sequence[str] = ()
+    ) -> None:
         self._engine = engine
         self._uuids = uuids
         self._counting = counter_latencies
@@ -90,7 +92,15 @@ class EngineCollector(Collector):
             if own is not None:
                 labels = model_labels(statistics, own)
                 text = labels_text(tuple(labels.items()))
-                models.append(_Model(labels, text, statistics, own, label_sets(labels, statistics, own, self._uuids)))
+                models.append(
+                    _Model(
+                        labels,
+                        text,
+                        statistics,
+                        own,
+                        label_sets(labels, statistics, own, self._uuids),
+                    )
+                )
         return models
 
     def _counter(self, family: ModelFamily, models: list[_Model]) -> Metric:
@@ -105,7 +115,9 @@ class EngineCollector(Collector):
     @staticmethod
     def _distributions(models: list[_Model]) -> Iterator[Metric]:
         first = Metric(FIRST_RESPONSE, FIRST_RESPONSE_HELP, "histogram")
-        summaries = {part: Metric(summary_name(part), text, "summary") for part, text in SUMMARIES.items()}
+        summaries = {
+            part: Metric(summary_name(part), text, "summary") for part, text in SUMMARIES.items()
+        }
         for model in models:
             if model.gauges.first_response is not None:
                 add_histogram(first, model.labels, model.gauges.first_response)
@@ -118,7 +130,9 @@ class EngineCollector(Collector):
             f"{FAILURE_NAME}{text} {counted.failures.get(reason, 0) if self._counting else 0}\n"
             for model in models
             for counted in model.counts
-            for reason, text in zip(REASONS, _reasons_text(tuple(counted.labels.items())), strict=True)
+            for reason, text in zip(
+                REASONS, _reasons_text(tuple(counted.labels.items())), strict=True
+            )
         ]
         return TextMetric(FAILURE_NAME, FAILURE_HELP, "counter", lines)
 
@@ -136,7 +150,9 @@ def _memory(models: list[_Model]) -> Iterator[Metric]:
     lines = []
     for model in models:
         for usage in model.statistics.memory_usage:
-            text = labels_text((*model.labels.items(), ("kind", usage.type), ("device", str(usage.id))))
+            text = labels_text(
+                (*model.labels.items(), ("kind", usage.type), ("device", str(usage.id)))
+            )
             lines.append(f"{MEMORY_NAME}{text} {usage.byte_size}\n")
     if lines:
         yield TextMetric(MEMORY_NAME, MEMORY_HELP, "gauge", lines)
@@ -144,5 +160,7 @@ def _memory(models: list[_Model]) -> Iterator[Metric]:
 
 def _gauge(family: ModelFamily, models: list[_Model]) -> Metric:
     name, read = family.name, family.read
-    lines = [f"{name}{model.text} {number(read(model.statistics, model.gauges))}\n" for model in models]
+    lines = [
+        f"{name}{model.text} {number(read(model.statistics, model.gauges))}\n" for model in models
+    ]
     return TextMetric(name, family.help, family.kind, lines)

@@ -15,9 +15,16 @@ FIRST_RESPONSE_HELP = "Duration from request to first response in milliseconds"
 SUMMARIES = {
     "request": "Summary of inference request duration in microseconds (includes cached requests)",
     "queue": "Summary of inference queuing duration in microseconds (includes cached requests)",
-    "compute_input": "Cumulative compute input duration in microseconds (does not include cached requests)",
-    "compute_infer": "Cumulative compute inference duration in microseconds (does not include cached requests)",
-    "compute_output": "Cumulative inference compute output duration in microseconds (does not include cached requests)",
+    "compute_input": (
+        "Cumulative compute input duration in microseconds (does not include cached requests)"
+    ),
+    "compute_infer": (
+        "Cumulative compute inference duration in microseconds (does not include cached requests)"
+    ),
+    "compute_output": (
+        "Cumulative inference compute output duration in microseconds (does not include cached "
+        "requests)"
+    ),
     "cache_hit": "Summary of cache hit counts/durations per model, in microseconds.",
     "cache_miss": "Summary of cache miss counts/durations per model, in microseconds.",
 }
@@ -47,4 +54,6 @@ def add_summary(metric: Metric, labels: Mapping[str, str], summary: SummarySnaps
     metric.add_sample(f"{metric.name}_count", own, summary.count)
     metric.add_sample(f"{metric.name}_sum", own, summary.sum)
     for quantile, value in summary.quantiles:
-        metric.add_sample(metric.name, {**own, "quantile": number(quantile)}, math.nan if value is None else value)
+        metric.add_sample(
+            metric.name, {**own, "quantile": number(quantile)}, math.nan if value is None else value
+        )

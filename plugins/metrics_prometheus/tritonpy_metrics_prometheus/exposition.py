@@ -33,7 +33,11 @@ def text_format(families: Iterable[Metric]) -> bytes:
         if family.documentation:
             lines.append(f"# HELP {family.name} {_escape(family.documentation)}\n")
         lines.append(f"# TYPE {family.name} {family.type}\n")
-        lines += family.lines if isinstance(family, TextMetric) else [_line(sample) for sample in family.samples]
+        lines += (
+            family.lines
+            if isinstance(family, TextMetric)
+            else [_line(sample) for sample in family.samples]
+        )
     return "".join(lines).encode()
 
 

@@ -41,8 +41,14 @@ class MetricsFrontend(Frontend):
         """Listen. Raises `StartupError` with address and port if that fails."""
         self._socket = _listen(self.options.host or self.context.host, self.options.port)
         application = self._authorized(MetricsApplication(self._registry(engine), self._executor))
-        connection = type("MetricsConnection", (HttpConnection,), {"limits": HttpLimits.from_settings(self.options)})
-        self._server = HttpServer("metrics", application, self.context.log, connection, make_acceptor=Acceptor)
+        connection = type(
+            "MetricsConnection",
+            (HttpConnection,),
+            {"limits": HttpLimits.from_settings(self.options)},
+        )
+        self._server = HttpServer(
+            "metrics", application, self.context.log, connection, make_acceptor=Acceptor
+        )
         self._server.serve([self._socket])
 
     async def stop(self) -> None:
@@ -94,7 +100,8 @@ def _listen(host: str, port: int) -> socket.socket:
             0
         ]  # `create_server` appends the address, which the message already has
         raise StartupError(
-            f"cannot listen for metrics on {host}:{port}: {reason}; choose another port or stop the process that uses it"
+            f"cannot listen for metrics on {host}:{port}: {reason}; choose another port or stop "
+            "the process that uses it"
         ) from error
     listening.setblocking(False)
     return listening

@@ -49,7 +49,10 @@ FAMILIES = (
         lambda reading: reading.power_limit,
     ),
     GpuFamily(
-        "nv_energy_consumption", "counter", "GPU energy consumption in joules since the Triton Server started",
+        "nv_energy_consumption", "counter", (
+            "GPU energy consumption in joules since the "
+            "Triton Server started"
+        ),
         lambda reading: reading.energy,
     ),
 )  # fmt: skip
@@ -86,7 +89,9 @@ class GpuCollector(Collector):
         for family in FAMILIES:
             metric = Metric(family.name, family.help, family.kind)
             for uuid, value in self._readings[family.name].items():
-                metric.add_sample(family.name, {"gpu_uuid": uuid}, value - self._first.get((family.name, uuid), 0))
+                metric.add_sample(
+                    family.name, {"gpu_uuid": uuid}, value - self._first.get((family.name, uuid), 0)
+                )
             if metric.samples:
                 yield metric
 
@@ -97,7 +102,11 @@ class GpuCollector(Collector):
     def _read(self) -> dict[str, dict[str, float]]:
         found = self._monitor.read()
         readings = {
-            family.name: {uuid: value for uuid, reading in found.items() if (value := family.read(reading)) is not None}
+            family.name: {
+                uuid: value
+                for uuid, reading in found.items()
+                if (value := family.read(reading)) is not None
+            }
             for family in FAMILIES
         }
         for family in FAMILIES:

@@ -30,21 +30,30 @@ def model_labels(statistics: ModelStatistics, gauges: ModelGauges) -> dict[str, 
 
 
 def label_sets(
-    labels: Mapping[str, str], statistics: ModelStatistics, gauges: ModelGauges, uuids: Sequence[str]
+    labels: Mapping[str, str],
+    statistics: ModelStatistics,
+    gauges: ModelGauges,
+    uuids: Sequence[str],
 ) -> list[LabelSet]:
     """Return the statistics of a model version by label set. `uuids` are those of the visible GPUs.
 
     If the UUID of a GPU is unknown, the statistics are not split.
     """
-    if not gauges.shares or any(share.gpu is not None and share.gpu >= len(uuids) for share in gauges.shares):
+    if not gauges.shares or any(
+        share.gpu is not None and share.gpu >= len(uuids) for share in gauges.shares
+    ):
         return [_label_set(labels, statistics, gauges.failures)]
     return [
         _label_set(
-            labels if share.gpu is None else {**labels, "gpu_uuid": uuids[share.gpu]}, share.statistics, share.failures
+            labels if share.gpu is None else {**labels, "gpu_uuid": uuids[share.gpu]},
+            share.statistics,
+            share.failures,
         )
         for share in gauges.shares
     ]
 
 
-def _label_set(labels: Mapping[str, str], statistics: ModelStatistics, failures: Mapping[str, int]) -> LabelSet:
+def _label_set(
+    labels: Mapping[str, str], statistics: ModelStatistics, failures: Mapping[str, int]
+) -> LabelSet:
     return LabelSet(labels, labels_text(tuple(labels.items())), statistics, failures)

@@ -18,51 +18,79 @@ class ModelFamily:
     read: Callable[[ModelStatistics, ModelGauges], float]
 
 
-def _microseconds(pick: Callable[[InferStatistics], Duration]) -> Callable[[ModelStatistics, ModelGauges], float]:
+def _microseconds(
+    pick: Callable[[InferStatistics], Duration],
+) -> Callable[[ModelStatistics, ModelGauges], float]:
     return lambda statistics, _gauges: pick(statistics.inference_stats).ns // 1000
 
 
 SUCCESS = ModelFamily(
-    "nv_inference_request_success", "counter", "Number of successful inference requests, all batch sizes",
+    "nv_inference_request_success", "counter", (
+        "Number of successful inference requests, "
+        "all batch sizes"
+    ),
     lambda statistics, _gauges: statistics.inference_stats.success.count,
 )  # fmt: skip
 
 MEMORY_NAME = "nv_model_memory_bytes"
-MEMORY_HELP = "Memory used by the model by kind (CPU, CPU_PINNED, GPU) and device, as far as known, in bytes"
+MEMORY_HELP = (
+    "Memory used by the model by kind (CPU, CPU_PINNED, GPU) and device, as far as known, in bytes"
+)
 
 FAILURE_NAME = "nv_inference_request_failure"
 FAILURE_HELP = "Number of failed inference requests, all batch sizes"
 
 COUNTS = (
     ModelFamily(
-        "nv_inference_count", "counter", "Number of inferences performed (does not include cached requests)",
+        "nv_inference_count", "counter", (
+            "Number of inferences performed (does not "
+            "include cached requests)"
+        ),
         lambda statistics, _gauges: statistics.inference_count,
     ),
     ModelFamily(
-        "nv_inference_exec_count", "counter", "Number of model executions performed (does not include cached requests)",
+        "nv_inference_exec_count", "counter", (
+            "Number of model executions performed (does not "
+            "include cached requests)"
+        ),
         lambda statistics, _gauges: statistics.execution_count,
     ),
 )  # fmt: skip
 
 LATENCIES = (
     ModelFamily(
-        "nv_inference_request_duration_us", "counter", "Cumulative inference request duration in microseconds (includes cached requests)",
+        "nv_inference_request_duration_us", "counter", (
+            "Cumulative inference request duration in microseconds "
+            "(includes cached requests)"
+        ),
         _microseconds(lambda times: times.success),
     ),
     ModelFamily(
-        "nv_inference_queue_duration_us", "counter", "Cumulative inference queuing duration in microseconds (includes cached requests)",
+        "nv_inference_queue_duration_us", "counter", (
+            "Cumulative inference queuing duration in microseconds "
+            "(includes cached requests)"
+        ),
         _microseconds(lambda times: times.queue),
     ),
     ModelFamily(
-        "nv_inference_compute_input_duration_us", "counter", "Cumulative compute input duration in microseconds (does not include cached requests)",
+        "nv_inference_compute_input_duration_us", "counter", (
+            "Cumulative compute input duration in microseconds (does not "
+            "include cached requests)"
+        ),
         _microseconds(lambda times: times.compute_input),
     ),
     ModelFamily(
-        "nv_inference_compute_infer_duration_us", "counter", "Cumulative compute inference duration in microseconds (does not include cached requests)",
+        "nv_inference_compute_infer_duration_us", "counter", (
+            "Cumulative compute inference duration in microseconds (does not include cached "
+            "requests)"
+        ),
         _microseconds(lambda times: times.compute_infer),
     ),
     ModelFamily(
-        "nv_inference_compute_output_duration_us", "counter", "Cumulative inference compute output duration in microseconds (does not include cached requests)",
+        "nv_inference_compute_output_duration_us", "counter", (
+            "Cumulative inference compute output duration in microseconds (does not include "
+            "cached requests)"
+        ),
         _microseconds(lambda times: times.compute_output),
     ),
 )  # fmt: skip
@@ -73,7 +101,10 @@ CACHE = (
         lambda statistics, _gauges: statistics.inference_stats.cache_hit.count,
     ),
     ModelFamily(
-        "nv_cache_hit_duration_per_model", "counter", "Total cache hit duration per model, in microseconds",
+        "nv_cache_hit_duration_per_model", "counter", (
+            "Total cache hit duration per model, "
+            "in microseconds"
+        ),
         _microseconds(lambda times: times.cache_hit),
     ),
     ModelFamily(
@@ -81,7 +112,10 @@ CACHE = (
         lambda statistics, _gauges: statistics.inference_stats.cache_miss.count,
     ),
     ModelFamily(
-        "nv_cache_miss_duration_per_model", "counter", "Total cache miss (insert+lookup) duration per model, in microseconds",
+        "nv_cache_miss_duration_per_model", "counter", (
+            "Total cache miss (insert+lookup) duration per "
+            "model, in microseconds"
+        ),
         _microseconds(lambda times: times.cache_miss),
     ),
 )  # fmt: skip
@@ -89,7 +123,10 @@ CACHE = (
 
 GAUGES = (
     ModelFamily(
-        "nv_inference_pending_request_count", "gauge", "Instantaneous number of pending requests awaiting execution per-model.",
+        "nv_inference_pending_request_count", "gauge", (
+            "Instantaneous number of pending requests awaiting "
+            "execution per-model."
+        ),
         lambda _statistics, gauges: gauges.pending,
     ),
     ModelFamily(

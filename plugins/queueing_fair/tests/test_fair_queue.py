@@ -49,7 +49,9 @@ def test_weights_are_shares():
     assert Counter(run_order(queue, 700)) == pytest.approx({"a": 100, "b": 200, "c": 400}, abs=2)
 
 
-def closed_loop(clients: int, size: int, instances: int, batches: int = 400) -> tuple[Counter[str], Counter[str]]:
+def closed_loop(
+    clients: int, size: int, instances: int, batches: int = 400
+) -> tuple[Counter[str], Counter[str]]:
     """Run clients of c (weight 4) and a (weight 1) that send again immediately.
 
     Returns the requests run by the last of `batches`, and these plus the requests that still
@@ -67,7 +69,9 @@ def closed_loop(clients: int, size: int, instances: int, batches: int = 400) -> 
     return counted, counted + Counter(request.tag for request in queue)
 
 
-@pytest.mark.parametrize(("clients", "size", "instances"), [(4, 1, 1), (8, 1, 2), (16, 8, 1), (32, 8, 2), (100, 8, 4)])
+@pytest.mark.parametrize(
+    ("clients", "size", "instances"), [(4, 1, 1), (8, 1, 2), (16, 8, 1), (32, 8, 2), (100, 8, 4)]
+)
 def test_saturating_clients_get_their_weights_with_any_batch_size(clients, size, instances):
     counted, _ = closed_loop(clients, size, instances)
     assert counted["c"] / counted["a"] == pytest.approx(4, rel=0.02)
@@ -153,18 +157,28 @@ def test_two_waiting_tenants_differ_at_most_by_one_request_each(requests, data):
     queue.extend(request_of(*each) for each in requests)
     left, given_rows = Counter(tenant for tenant, _ in requests), defaultdict(float)
     for _ in range(data.draw(st.integers(0, len(requests)))):
-        if len([tenant for tenant in left if left[tenant]]) < len({tenant for tenant, _ in requests}):
+        if len([tenant for tenant in left if left[tenant]]) < len(
+            {tenant for tenant, _ in requests}
+        ):
             break
         request = queue.popleft()
         left[request.tag] -= 1
         given_rows[request.tag] += request.batch_size / WEIGHTS[request.tag]
         for one in left:
             for other in left:
-                assert abs(given_rows[one] - given_rows[other]) <= 8 / WEIGHTS[one] + 8 / WEIGHTS[other]
+                assert (
+                    abs(given_rows[one] - given_rows[other])
+                    <= 8 / WEIGHTS[one] + 8 / WEIGHTS[other]
+                )
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.one_of(st.tuples(TENANTS, st.integers(1, 8)), st.none(), st.integers(0, 50)), max_size=120))
+@given(
+    st.lists(
+        st.one_of(st.tuples(TENANTS, st.integers(1, 8)), st.none(), st.integers(0, 50)),
+        max_size=120,
+    )
+)
 def test_iteration_yields_the_execution_order(steps):
     queue, waiting = make_queue(), list[InferRequest]()
     for step in steps:

@@ -18,7 +18,9 @@ class SharingHarness:
         self.metrics = CustomMetrics()
         self.now = 0
         self.sharing = FairSharing(
-            decode_options(FairOptions, options, "sharing.fair"), ModelMetrics(self.metrics), lambda: self.now
+            decode_options(FairOptions, options, "sharing.fair"),
+            ModelMetrics(self.metrics),
+            lambda: self.now,
         )
 
     def admit(self, tenant: str) -> InferRequest:
@@ -100,5 +102,7 @@ def test_a_tenant_is_named_by_its_header():
 def test_queues_use_tenants_and_their_weights():
     bench = SharingHarness(tenants={"b": {"weight": 3}})
     queue = bench.sharing.new_queue()
-    queue.extend(InferRequest("m", {}, SINK, principal=Principal(name)) for name in "aaaabbbbbbbbbbbb")
+    queue.extend(
+        InferRequest("m", {}, SINK, principal=Principal(name)) for name in "aaaabbbbbbbbbbbb"
+    )
     assert [each.principal.name for each in queue][:8].count("b") == 6

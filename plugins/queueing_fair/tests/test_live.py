@@ -56,7 +56,9 @@ SHARING = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("fair")
     keys = folder / "keys.toml"
-    entries = [format_entry(key.id, KeyEntry(name, key.hash, infer=("*",))) for name, key in KEYS.items()]
+    entries = [
+        format_entry(key.id, KeyEntry(name, key.hash, infer=("*",))) for name, key in KEYS.items()
+    ]
     keys.write_text("\n".join(entries))
     keys.chmod(0o600)
     for name, code in {"plain": MODEL, "caller": CALLER}.items():
@@ -84,10 +86,16 @@ def post(
     if "/generate" in path:
         body = {"IN": value}
     connection = http.client.HTTPConnection(server.http)
-    headers = {"authorization": f"Bearer {KEYS[key].text}"} | ({"x-tenant": tenant} if tenant else {})
+    headers = {"authorization": f"Bearer {KEYS[key].text}"} | (
+        {"x-tenant": tenant} if tenant else {}
+    )
     connection.request("POST", path, json.dumps(body), headers)
     response = connection.getresponse()
-    values = response.status, {name.lower(): text for name, text in response.getheaders()}, json.loads(response.read())
+    values = (
+        response.status,
+        {name.lower(): text for name, text in response.getheaders()},
+        json.loads(response.read()),
+    )
     connection.close()
     return values
 
@@ -98,7 +106,8 @@ def use_up(server: RunningServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/v2/models/plain/infer", "/v2/models/plain/generate", "/v2/models/plain/generate_stream"]
+    "path",
+    ["/v2/models/plain/infer", "/v2/models/plain/generate", "/v2/models/plain/generate_stream"],
 )
 @pytest.mark.parametrize(("tenant", "key"), [("greedy", "acme"), ("", "greedy")])
 def test_over_http_an_exceeded_quota_is_429_with_retry_after(
@@ -106,14 +115,19 @@ def test_over_http_an_exceeded_quota_is_429_with_retry_after(
 ) -> None:
     use_up(server)
     status, headers, body = post(server, path, tenant, key)
-    assert (status, body) == (429, {"error": "tenant 'greedy' exceeds its quota of 0.01 per second"})
+    assert (status, body) == (
+        429,
+        {"error": "tenant 'greedy' exceeds its quota of 0.01 per second"},
+    )
     assert 1 <= int(headers["retry-after"]) <= 100
     assert post(server, "/v2/models/plain/infer", "")[0] == 200
 
 
 def message(value: int = 1) -> service_pb2.ModelInferRequest:
     request = service_pb2.ModelInferRequest(model_name="plain")
-    request.inputs.add(name="IN", datatype="INT64", shape=[1, 1]).contents.int64_contents.append(value)
+    request.inputs.add(name="IN", datatype="INT64", shape=[1, 1]).contents.int64_contents.append(
+        value
+    )
     return request
 
 

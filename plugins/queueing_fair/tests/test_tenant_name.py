@@ -18,7 +18,10 @@ SINK = CallbackSink(lambda *_: None)
         ({"principal": "acme"}, ""),
         ({"headers": {"x-tenant": "given"}, "principal": Principal("acme")}, "given"),
         ({"headers": {"x-tenant": ""}, "principal": Principal("acme")}, "acme"),
-        ({"parameters": {"x-tenant": "what the body says"}, "principal": Principal("acme")}, "acme"),
+        (
+            {"parameters": {"x-tenant": "what the body says"}, "principal": Principal("acme")},
+            "acme",
+        ),
     ],
 )
 def test_a_header_overrides_the_client_s_name(fields, name):
@@ -31,5 +34,11 @@ def test_without_a_configured_header_none_is_used():
 
 def test_a_request_from_a_model_belongs_to_its_parent_s_tenant():
     first = InferRequest("m", {}, SINK, principal=Principal("acme"))
-    call = InferRequest("n", {}, SINK, principal=Principal("other"), parent=InferRequest("m", {}, SINK, parent=first))
+    call = InferRequest(
+        "n",
+        {},
+        SINK,
+        principal=Principal("other"),
+        parent=InferRequest("m", {}, SINK, parent=first),
+    )
     assert tenant_name(call, "x-tenant") == "acme"

@@ -29,7 +29,9 @@ class FairQueue(OrderedRequestQueue):
     `name_of` returns the tenant of a request, `weight_of` the weight of a tenant.
     """
 
-    def __init__(self, name_of: Callable[[InferRequest], str], weight_of: Callable[[str], float]) -> None:
+    def __init__(
+        self, name_of: Callable[[InferRequest], str], weight_of: Callable[[str], float]
+    ) -> None:
         self._name_of = name_of
         self._weight_of = weight_of
         self._order = itertools.count()
@@ -133,5 +135,7 @@ class FairQueue(OrderedRequestQueue):
         self._weights -= self._weight_of(name)
 
     def _remove_idle(self) -> None:
-        self._finished = {name: finish for name, finish in self._finished.items() if finish > self._now}
+        self._finished = {
+            name: finish for name, finish in self._finished.items() if finish > self._now
+        }
         self._limit = max(_MIN_LIMIT, 2 * len(self._finished))

@@ -27,7 +27,9 @@ class FairSharing(Sharing):
 
     Options: ClassVar[type[Options]] = FairOptions
 
-    def __init__(self, options: FairOptions, metrics: ModelMetrics, clock: Callable[[], int] = now_ns) -> None:
+    def __init__(
+        self, options: FairOptions, metrics: ModelMetrics, clock: Callable[[], int] = now_ns
+    ) -> None:
         super().__init__(options, metrics)
         self._options = options
         self._header = options.header.lower()
@@ -35,8 +37,12 @@ class FairSharing(Sharing):
         self._lock = threading.Lock()
         self._quotas: dict[str, Quota] = {}
         self._limit = _MIN_LIMIT  # number of quotas before idle ones are removed
-        family = metrics.family(REFUSED, "Number of requests beyond their tenant's quota", MetricKind.COUNTER)
-        self._refused = {name: family.metric({"tenant": name}) for name in (*options.tenants, OTHERS)}
+        family = metrics.family(
+            REFUSED, "Number of requests beyond their tenant's quota", MetricKind.COUNTER
+        )
+        self._refused = {
+            name: family.metric({"tenant": name}) for name in (*options.tenants, OTHERS)
+        }
 
     def admit(self, request: InferRequest) -> None:
         name = tenant_name(request, self._header)
@@ -48,7 +54,9 @@ class FairSharing(Sharing):
         if retry_after_s:
             self._refused[name if name in self._options.tenants else OTHERS].increment(1)
             tenant = f"tenant '{name[:120]}'" if name else "a client without a name"
-            raise ResourceExhausted(f"{tenant} exceeds its quota of {limit}", retry_after_s=retry_after_s)
+            raise ResourceExhausted(
+                f"{tenant} exceeds its quota of {limit}", retry_after_s=retry_after_s
+            )
 
     def headers(self) -> frozenset[str]:
         return frozenset({self._header} - {""})
@@ -68,7 +76,9 @@ class FairSharing(Sharing):
         quota = self._quotas.get(name)
         if quota is None:
             if len(self._quotas) >= self._limit:
-                self._quotas = {name: each for name, each in self._quotas.items() if not each.is_idle(now)}
+                self._quotas = {
+                    name: each for name, each in self._quotas.items() if not each.is_idle(now)
+                }
                 self._limit = max(_MIN_LIMIT, 2 * len(self._quotas))
             quota = self._quotas[name] = Quota(self._options.tenant(name), now)
         return quota

@@ -47,8 +47,15 @@ class Quota:
     def is_idle(self, now_ns: int) -> bool:
         """Return whether the quota is unused."""
         self._refill(now_ns)
-        return not self.open and (not self._tenant.requests_per_s or self._left >= self._tenant.burst_size)
+        return not self.open and (
+            not self._tenant.requests_per_s or self._left >= self._tenant.burst_size
+        )
 
     def _refill(self, now_ns: int) -> None:
-        passed_ns, self._refilled_ns = max(0, now_ns - self._refilled_ns), max(now_ns, self._refilled_ns)
-        self._left = min(self._tenant.burst_size, self._left + passed_ns / _SECOND * self._tenant.requests_per_s)
+        passed_ns, self._refilled_ns = (
+            max(0, now_ns - self._refilled_ns),
+            max(now_ns, self._refilled_ns),
+        )
+        self._left = min(
+            self._tenant.burst_size, self._left + passed_ns / _SECOND * self._tenant.requests_per_s
+        )

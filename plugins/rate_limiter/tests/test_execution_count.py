@@ -20,7 +20,9 @@ def group(demands, priority=0, shared=()):
         f'resources {{ name: "{name}" count: {count} global: {str(name in shared).lower()} }}'
         for name, count in demands.items()
     ]
-    return text_format.Parse(f"rate_limiter {{ {' '.join(lines)} priority: {priority} }}", ModelInstanceGroup())
+    return text_format.Parse(
+        f"rate_limiter {{ {' '.join(lines)} priority: {priority} }}", ModelInstanceGroup()
+    )
 
 
 class TestContract(RateLimiterContract):
@@ -63,8 +65,14 @@ class Simulation:
 
 def test_grants_match_the_priorities_over_a_long_run():
     chances = random.Random(7)
-    groups = {f"{priority}-{number}": group({"R": 1}, priority) for priority in (1, 2, 3) for number in (0, 1)}
-    simulation = Simulation(ExecutionCountLimiter({"R": 2}), groups, lambda _: chances.uniform(0.5, 1.5))
+    groups = {
+        f"{priority}-{number}": group({"R": 1}, priority)
+        for priority in (1, 2, 3)
+        for number in (0, 1)
+    }
+    simulation = Simulation(
+        ExecutionCountLimiter({"R": 2}), groups, lambda _: chances.uniform(0.5, 1.5)
+    )
     simulation.run(11_000)
     share = sum(simulation.grants.values()) / (2 * (1 + 1 / 2 + 1 / 3))
     for name, turns in simulation.grants.items():
@@ -72,18 +80,24 @@ def test_grants_match_the_priorities_over_a_long_run():
 
 
 def test_two_instances_that_share_one_busy_resource_alternate_by_priority():
-    simulation = Simulation(ExecutionCountLimiter(), {"a": group({"R": 1}, 1), "b": group({"R": 1}, 2)}, lambda _: 1.0)
+    simulation = Simulation(
+        ExecutionCountLimiter(), {"a": group({"R": 1}, 1), "b": group({"R": 1}, 2)}, lambda _: 1.0
+    )
     simulation.run(300)
     assert simulation.grants["a"] == pytest.approx(2 * simulation.grants["b"], abs=3)
 
 
 @pytest.mark.parametrize(
-    ("first", "order"), [("a", "aabaabaabaab"), ("b", "baaaabaabaab")], ids=["priority 1 first", "priority 2 first"]
+    ("first", "order"),
+    [("a", "aabaabaabaab"), ("b", "baaaabaabaab")],
+    ids=["priority 1 first", "priority 2 first"],
 )
 def test_the_order_is_that_of_triton_no_matter_which_client_begins(first, order):
     groups = {"a": group({"R": 4}, 1), "b": group({"R": 2}, 2)}
     simulation = Simulation(
-        ExecutionCountLimiter({"R": 4}), dict(sorted(groups.items(), reverse=first == "b")), lambda _: 1.0
+        ExecutionCountLimiter({"R": 4}),
+        dict(sorted(groups.items(), reverse=first == "b")),
+        lambda _: 1.0,
     )
     simulation.run(11)
     assert "".join(simulation.order) == order
@@ -92,7 +106,9 @@ def test_the_order_is_that_of_triton_no_matter_which_client_begins(first, order)
 def test_a_large_demand_is_not_starved_by_many_small_ones():
     groups = {"large": group({"R": 4})} | {f"small{number}": group({"R": 1}) for number in range(8)}
     chances = random.Random(3)
-    simulation = Simulation(ExecutionCountLimiter({"R": 4}), groups, lambda _: chances.uniform(0.1, 2.0))
+    simulation = Simulation(
+        ExecutionCountLimiter({"R": 4}), groups, lambda _: chances.uniform(0.1, 2.0)
+    )
     simulation.run(4_500)
     assert simulation.grants["large"] == pytest.approx(min(simulation.grants.values()), abs=2)
     assert simulation.grants["large"] == pytest.approx(max(simulation.grants.values()), rel=0.02)
@@ -214,7 +230,8 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(data=st.data())
     def acquire(self, data):
         self.request(
-            data.draw(st.sampled_from(sorted(set(self.demands) - self.held - self.waiting))), self.limiter.acquire
+            data.draw(st.sampled_from(sorted(set(self.demands) - self.held - self.waiting))),
+            self.limiter.acquire,
         )
 
     @precondition(lambda self: self.held)

@@ -46,7 +46,9 @@ def test_a_later_instance_does_not_take_reserved_resources(waiting, left):
     for place, contender in enumerate(order):
         if contender in chosen:
             for name, count in contender.demands.items():
-                assert sum(each.demands.get(name, 0) for each in order[:place]) + count <= left[name]
+                assert (
+                    sum(each.demands.get(name, 0) for each in order[:place]) + count <= left[name]
+                )
 
 
 @given(contenders())
@@ -56,14 +58,23 @@ def test_with_everything_free_an_instance_runs(waiting):
 
 def test_an_instance_with_other_demands_passes():
     a, b = NAMES[0], NAMES[1]
-    blocked, other, behind = Contender({a: 4}, 1), Contender({b: 1}, 1, spent=9), Contender({a: 1}, 1, spent=9)
+    blocked, other, behind = (
+        Contender({a: 4}, 1),
+        Contender({b: 1}, 1, spent=9),
+        Contender({a: 1}, 1, spent=9),
+    )
     assert grantable([blocked, other, behind], {a: 2, b: 1}) == [other]
 
 
 def test_idle_time_earns_no_credit():
     a, b = NAMES[0], NAMES[1]
     newcomer = Contender({a: 1}, 1)
-    assert spent_on_entry(newcomer, [Contender({a: 1}, 1, spent=50), Contender({a: 2}, 1, spent=70)], []) == 50
+    assert (
+        spent_on_entry(
+            newcomer, [Contender({a: 1}, 1, spent=50), Contender({a: 2}, 1, spent=70)], []
+        )
+        == 50
+    )
     assert spent_on_entry(newcomer, [Contender({b: 1}, 1, spent=50)], []) == 0
     assert spent_on_entry(newcomer, [], []) == 0
 
@@ -71,13 +82,18 @@ def test_idle_time_earns_no_credit():
 def test_a_running_rival_counts_with_its_previous_spending():
     a = NAMES[0]
     assert (
-        spent_on_entry(Contender({a: 1}, 1), [Contender({a: 1}, 1, spent=50)], [Contender({a: 1}, 3, spent=52)]) == 49
+        spent_on_entry(
+            Contender({a: 1}, 1), [Contender({a: 1}, 1, spent=50)], [Contender({a: 1}, 3, spent=52)]
+        )
+        == 49
     )
 
 
 def test_higher_spending_is_kept():
     a = NAMES[0]
-    assert spent_on_entry(Contender({a: 1}, 1, spent=80), [Contender({a: 1}, 1, spent=50)], []) == 80
+    assert (
+        spent_on_entry(Contender({a: 1}, 1, spent=80), [Contender({a: 1}, 1, spent=50)], []) == 80
+    )
 
 
 def test_a_new_instance_of_lower_priority_starts_two_executions_behind():

@@ -24,7 +24,9 @@ def test_a_group_without_a_rate_limiter_needs_nothing():
 
 
 def test_a_resource_belongs_to_the_device_unless_it_is_global():
-    found = demands('resources { name: "R1" count: 4 } resources { name: "R2" count: 2 global: true }', device=3)
+    found = demands(
+        'resources { name: "R1" count: 4 } resources { name: "R2" count: 2 global: true }', device=3
+    )
     assert {(demand.resource, demand.count) for demand in found} == {
         (Resource(3, "r1"), 4),
         (Resource(GLOBAL, "r2"), 2),
@@ -38,12 +40,18 @@ def test_the_default_total_is_the_largest_demand_on_a_device():
         *demands(R1 % 5, device=1),
         *demands('resources { name: "R3" count: 10 }'),
     )
-    assert totals(everybody, {}) == {Resource(0, "r1"): 4, Resource(1, "r1"): 5, Resource(0, "r3"): 10}
+    assert totals(everybody, {}) == {
+        Resource(0, "r1"): 4,
+        Resource(1, "r1"): 5,
+        Resource(0, "r3"): 10,
+    }
 
 
 def test_the_server_s_counts_hold_for_every_device_or_for_one():
     given = given_resources({"R1": 10, "R2:0": 5, "R2:1": 8, "R3": 2})
-    both = R1 % 1 + 'resources { name: "R2" count: 1 } resources { name: "R3" count: 1 global: true }'
+    both = (
+        R1 % 1 + 'resources { name: "R2" count: 1 } resources { name: "R3" count: 1 global: true }'
+    )
     assert totals((*demands(both), *demands(both, device=1)), given) == {
         Resource(GLOBAL, "r3"): 2,
         Resource(0, "r1"): 10,
@@ -64,7 +72,9 @@ def test_a_global_resource_ignores_the_device():
 def test_names_are_case_insensitive():
     given = given_resources({"r1": 4, "R1": 7})
     assert given == {Resource(-1, "r1"): 4}
-    assert totals((*demands(R1 % 2), *demands('resources { name: "r1" count: 3 }')), given) == {Resource(0, "r1"): 4}
+    assert totals((*demands(R1 % 2), *demands('resources { name: "r1" count: 3 }')), given) == {
+        Resource(0, "r1"): 4
+    }
 
 
 @pytest.mark.parametrize(

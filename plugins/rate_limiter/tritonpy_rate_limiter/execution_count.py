@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 from tritonpy.scheduling import RateLimiter
 from tritonpy_rate_limiter.grant_order import Contender, grantable, spent_on_entry
-from tritonpy_rate_limiter.resources import Demand, Resource, demands_of, given_resources, resource_map, totals
+from tritonpy_rate_limiter.resources import (
+    Demand,
+    Resource,
+    demands_of,
+    given_resources,
+    resource_map,
+    totals,
+)
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
@@ -50,11 +57,16 @@ class ExecutionCountLimiter(RateLimiter):
         if not demands:
             return False
         with self._lock:
-            everybody = [demand for registration in self._registrations.values() for demand in registration.demands]
+            everybody = [
+                demand
+                for registration in self._registrations.values()
+                for demand in registration.demands
+            ]
             self._totals = totals([*everybody, *demands], self._given)
             self._log_totals(demands)
             contender = Contender(
-                {demand.resource: demand.count for demand in demands}, max(group.rate_limiter.priority, 1)
+                {demand.resource: demand.count for demand in demands},
+                max(group.rate_limiter.priority, 1),
             )
             self._registrations[instance] = _Registration(demands, contender)
             grants = self._grant()  # the total of a resource may have grown
@@ -68,7 +80,11 @@ class ExecutionCountLimiter(RateLimiter):
             self._waiting.pop(instance, None)
             self._running.discard(instance)
             self._totals = totals(
-                [demand for registration in self._registrations.values() for demand in registration.demands],
+                [
+                    demand
+                    for registration in self._registrations.values()
+                    for demand in registration.demands
+                ],
                 self._given,
             )
             self._log_totals()
@@ -122,8 +138,15 @@ class ExecutionCountLimiter(RateLimiter):
     def _log_totals(self, more: Iterable[Demand] = ()) -> None:
         """Log the total of each resource, as Triton does at verbose level 1."""
         if log.isEnabledFor(logging.DEBUG):
-            demands = itertools.chain(more, *(registration.demands for registration in self._registrations.values()))
-            log.debug("%s", resource_map(self._totals, {demand.resource: demand.spelling for demand in demands}))
+            demands = itertools.chain(
+                more, *(registration.demands for registration in self._registrations.values())
+            )
+            log.debug(
+                "%s",
+                resource_map(
+                    self._totals, {demand.resource: demand.spelling for demand in demands}
+                ),
+            )
 
     def _free(self) -> dict[Resource, int]:
         free = dict(self._totals)

@@ -49,13 +49,20 @@ def grantable(waiting: Iterable[Contender], free: Mapping[Resource, int]) -> lis
     return chosen
 
 
-def spent_on_entry(newcomer: Contender, waiting: Iterable[Contender], running: Iterable[Contender]) -> int:
+def spent_on_entry(
+    newcomer: Contender, waiting: Iterable[Contender], running: Iterable[Contender]
+) -> int:
     """Return the initial `spent` of `newcomer` when it begins to compete.
 
     It is at least the lowest `spent` of its rivals, which demand the same resources. A waiting
     rival counts with its current value, a running one with its value before this execution.
     Otherwise an instance could block the others after a long time without work.
     """
-    spent = [*((each, each.spent) for each in waiting), *((each, each.spent - each.priority) for each in running)]
-    rivals = [value for each, value in spent if not newcomer.demands.keys().isdisjoint(each.demands)]
+    spent = [
+        *((each, each.spent) for each in waiting),
+        *((each, each.spent - each.priority) for each in running),
+    ]
+    rivals = [
+        value for each, value in spent if not newcomer.demands.keys().isdisjoint(each.demands)
+    ]
     return max(newcomer.spent, min(rivals, default=newcomer.spent))

@@ -75,7 +75,8 @@ def totals(demands: Iterable[Demand], given: Mapping[Resource, int]) -> dict[Res
     for resource, demand in sorted(most.items()):
         if resource.device != GLOBAL and resource.name in shared:
             raise InvalidArgument(
-                f'Resource "{demand.spelling}" is present as both global and device-specific resource in the model configuration.'
+                f'Resource "{demand.spelling}" is present as both global and device-specific '
+                "resource in the model configuration."
             )
     return found
 
@@ -106,7 +107,8 @@ def _limit(demand: Demand, given: Mapping[Resource, int]) -> int:
     )
     if limit < demand.count:
         raise InvalidArgument(
-            f'Resource count for "{demand.spelling}" is limited to {limit} which will prevent scheduling of one or more '
+            f'Resource count for "{demand.spelling}" is limited to {limit} which will prevent '
+            "scheduling of one or more "
             f"model instances, the minimum required count is {demand.count}"
         )
     return limit

@@ -40,9 +40,19 @@ def server_named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[
 @pytest.fixture(autouse=True)
 def _no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Hide the machine's own credentials and proxies from the tests."""
-    for name in (FILE_VARIABLE, *(name for variables in VARIABLES.values() for name in variables.values())):
+    for name in (
+        FILE_VARIABLE,
+        *(name for variables in VARIABLES.values() for name in variables.values()),
+    ):
         monkeypatch.delenv(name, raising=False)
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+    for name in (
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "no config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "no credentials"))
@@ -50,7 +60,9 @@ def _no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def place_in(server_named: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], StoreFolder]:
+def place_in(
+    server_named: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[[str], StoreFolder]:
     """`place_in(name)`: an empty repository on this server, with credentials in the environment."""
 
     def make(name: str) -> StoreFolder:
@@ -86,6 +98,8 @@ def open_url(tmp_path: Path) -> Callable[..., CloudRepository]:
     """`open_url(url, option=value, …)`: a repository anywhere."""
 
     def start(url: str, **options: Any) -> CloudRepository:
-        return CloudRepository(CloudRepository.Options(**options), RepositoryContext(url, tmp_path / "cache"))
+        return CloudRepository(
+            CloudRepository.Options(**options), RepositoryContext(url, tmp_path / "cache")
+        )
 
     return start

@@ -92,7 +92,10 @@ def test_a_file_of_another_shape_is_refused(tmp_path, content, text):
 def test_a_field_that_is_null_is_not_given(tmp_path):
     file = tmp_path / "credentials.json"
     file.write_text('{"s3": {"": {"key_id": "k", "secret_key": "s", "session_token": null}}}')
-    assert credential_for("s3", "s3://b", {FILE_VARIABLE: str(file)}) == {"key_id": "k", "secret_key": "s"}
+    assert credential_for("s3", "s3://b", {FILE_VARIABLE: str(file)}) == {
+        "key_id": "k",
+        "secret_key": "s",
+    }
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -105,4 +108,6 @@ def test_no_other_prefix_is_longer(prefixes, url):
     found = longest_prefix(dict.fromkeys(prefixes), url)
     matching = [prefix for prefix in prefixes if url.startswith(prefix)]
     assert (found is None) == (not matching)
-    assert found is None or (found in matching and all(len(other) <= len(found) for other in matching))
+    assert found is None or (
+        found in matching and all(len(other) <= len(found) for other in matching)
+    )

@@ -20,7 +20,11 @@ SMALL = {"m": {"1/model.onnx": b"content", "config.pbtxt": b"x"}}
 
 
 def files_in(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def first(count, fault, where=lambda request: True):
@@ -37,7 +41,9 @@ def first(count, fault, where=lambda request: True):
     return rule
 
 
-@pytest.mark.parametrize("fault", [Fault(status=500), Fault(status=503), Fault(cut_after=0)], ids=["500", "503", "cut"])
+@pytest.mark.parametrize(
+    "fault", [Fault(status=500), Fault(status=503), Fault(cut_after=0)], ids=["500", "503", "cut"]
+)
 def test_a_failed_listing_is_retried(place, proxied, fault):
     place.fill(SMALL)
     proxy = proxied(place)
@@ -79,7 +85,11 @@ def test_an_abandoned_download_is_resumed(place, proxied):
 
     def last_piece(request):
         wanted.append(request)
-        return Fault(cut_after=10) if is_data(request) and f"bytes={2 * PIECE}-" in str(request.headers) else None
+        return (
+            Fault(cut_after=10)
+            if is_data(request) and f"bytes={2 * PIECE}-" in str(request.headers)
+            else None
+        )
 
     proxy.rule = last_piece
     repository = place.repository(proxy.port, parallel=1, attempts=1)
@@ -102,7 +112,11 @@ def test_a_load_that_fails_leaves_nothing_in_use(place_in, proxied):
     repository = place.repository(proxy.port, attempts=1)
     with pytest.raises(StoreError):
         repository.localize(repository.find("m"))
-    assert [path for path in (place.cache / "repositories" / "leases").glob("*/*/*") if path.name != "lock"] == []
+    assert [
+        path
+        for path in (place.cache / "repositories" / "leases").glob("*/*/*")
+        if path.name != "lock"
+    ] == []
     repository.close()
 
 
@@ -157,7 +171,10 @@ def test_repeated_damage_is_an_error_with_both_checksums(place_in, monkeypatch):
     place.fill(SMALL)
     repository = place.repository(attempts=2)
     monkeypatch.setattr(repository._store, "read", lambda file, start, end: b"?" * (end - start))
-    with pytest.raises(Unavailable, match=r"is damaged: its md5 is [0-9a-f]{32}, but the store reports [0-9a-f]{32}"):
+    with pytest.raises(
+        Unavailable,
+        match=r"is damaged: its md5 is [0-9a-f]{32}, but the store reports [0-9a-f]{32}",
+    ):
         repository.localize(repository.find("m"))
     repository.close()
 
@@ -225,7 +242,9 @@ def small_disk(tmp_path):
     if (
         shutil.which("mount") is None
         or subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], check=False, capture_output=True
+            ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)],
+            check=False,
+            capture_output=True,
         ).returncode
     ):
         pytest.skip("needs the right to mount a small disk")
@@ -238,7 +257,8 @@ def test_a_full_disk_is_reported_with_the_numbers_and_leaves_nothing(place_in, s
     place.fill({"m": {"1/model.onnx": bytes(3_000_000)}})
     repository = place.repository(cache_directory=str(small_disk / "cache"))
     with pytest.raises(
-        Unavailable, match=r"the disk of the model cache is full: 3000000 bytes are needed in .*, \d+ are free"
+        Unavailable,
+        match=r"the disk of the model cache is full: 3000000 bytes are needed in .*, \d+ are free",
     ):
         repository.localize(repository.find("m"))
     assert list((small_disk / "cache" / "partial").glob("*/[0-9a-f]*")) == []

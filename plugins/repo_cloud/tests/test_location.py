@@ -16,7 +16,13 @@ from tritonpy_repo_cloud.location import Location, parse_location
         ("s3://bucket//path///models", "s3", "bucket/path/models", "", ""),
         ("s3://localhost:9000/bucket/path", "s3", "bucket/path", "http://localhost:9000", ""),
         ("s3://http://10.0.0.1:9000/bucket", "s3", "bucket", "http://10.0.0.1:9000", ""),
-        ("s3://https://store.example:443/bucket/m", "s3", "bucket/m", "https://store.example:443", ""),
+        (
+            "s3://https://store.example:443/bucket/m",
+            "s3",
+            "bucket/m",
+            "https://store.example:443",
+            "",
+        ),
         ("s3://https://store.example/bucket/m", "s3", "bucket/m", "https://store.example", ""),
         ("s3://http://[::1]:9000/bucket", "s3", "bucket", "http://[::1]:9000", ""),
         ("gs://bucket/models", "gs", "bucket/models", "", ""),
@@ -27,11 +33,22 @@ from tritonpy_repo_cloud.location import Location, parse_location
     ],
 )
 def test_a_url_is_parsed(url, protocol, root, endpoint, account):
-    assert parse_location(url) == Location(url, url.partition(":")[0], protocol, root, endpoint, account)
+    assert parse_location(url) == Location(
+        url, url.partition(":")[0], protocol, root, endpoint, account
+    )
 
 
 @pytest.mark.parametrize(
-    "url", ["s3://", "s3:///", "s3://localhost:9000/", "s3://https://host:1/", "gs://", "as://", "as://account"]
+    "url",
+    [
+        "s3://",
+        "s3:///",
+        "s3://localhost:9000/",
+        "s3://https://host:1/",
+        "gs://",
+        "as://",
+        "as://account",
+    ],
 )
 def test_a_url_without_a_bucket_is_refused(url):
     with pytest.raises(StartupError, match=r"No (bucket|container) name found in path: .*; use "):

@@ -32,7 +32,9 @@ class Quiet(SimpleHTTPRequestHandler):
 def web(tmp_path):
     """A web server that lists folders as pages and does not support ranges."""
     root = tmp_path / "web"
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(tmp_path)))
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(tmp_path))
+    )
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield ModelRepository(root), f"http://127.0.0.1:{server.server_address[1]}/web"
@@ -70,11 +72,16 @@ def test_a_change_is_detected_by_time_only(web, open_url, tmp_path):
 
 
 @pytest.mark.parametrize("header", ["ETag", "Content-Length"])
-def test_a_web_server_s_tag_is_no_checksum_and_a_file_without_a_length_is_refused(web, open_url, monkeypatch, header):
+def test_a_web_server_s_tag_is_no_checksum_and_a_file_without_a_length_is_refused(
+    web, open_url, monkeypatch, header
+):
     models, url = web
     models.add("m", "config", {1: {"value": b"content"}})
     send = Quiet.send_header
-    own = {"ETag": ("ETag", f'"{"0123456789abcdef" * 2}"'), "Content-Length": ("Connection", "close")}[header]
+    own = {
+        "ETag": ("ETag", f'"{"0123456789abcdef" * 2}"'),
+        "Content-Length": ("Connection", "close"),
+    }[header]
 
     def answer(self, name, value):
         send(self, *(own if name in {"Last-Modified", header} else (name, value)))

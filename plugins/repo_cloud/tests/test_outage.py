@@ -4,7 +4,10 @@ from tritonpy_repo_cloud.backoff import RetryBackoff
 from tritonpy_repo_cloud.outage import StoreOutage
 from tritonpy_repo_cloud.store_errors import FailureKind, StoreError
 
-GONE, OTHER = StoreError(FailureKind.UNREACHABLE, "gone"), StoreError(FailureKind.UNREACHABLE, "other")
+GONE, OTHER = (
+    StoreError(FailureKind.UNREACHABLE, "gone"),
+    StoreError(FailureKind.UNREACHABLE, "other"),
+)
 
 
 def test_the_delay_grows_with_each_failure():

@@ -17,7 +17,14 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(
     ("byte_size", "text"),
-    [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2.5e6, "2.5 MB"), (1e10, "10 GB"), (3e15, "3e+03 TB")],
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1500, "1.5 kB"),
+        (2.5e6, "2.5 MB"),
+        (1e10, "10 GB"),
+        (3e15, "3e+03 TB"),
+    ],
 )
 def test_sizes_are_readable(byte_size, text):
     assert format_bytes(byte_size) == text

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from tritonpy import Unavailable
 from tritonpy_repo_cloud.location import parse_location
 from tritonpy_repo_cloud.options import CloudOptions
-from tritonpy_repo_cloud.providers import azure_arguments, gs_arguments, merge_arguments, s3_arguments
+from tritonpy_repo_cloud.providers import (
+    azure_arguments,
+    gs_arguments,
+    merge_arguments,
+    s3_arguments,
+)
 
 from .stores.token_issuer import TokenIssuer
 
@@ -25,7 +30,10 @@ def azure(credential, options=OPTIONS):
 
 
 def test_a_key_wins_over_a_profile():
-    arguments = s3("s3://b", {"key_id": "k", "secret_key": "s", "session_token": "t", "profile": "p", "region": "r"})
+    arguments = s3(
+        "s3://b",
+        {"key_id": "k", "secret_key": "s", "session_token": "t", "profile": "p", "region": "r"},
+    )
     assert {key: arguments.get(key) for key in ("key", "secret", "token", "profile")} == {
         "key": "k",
         "secret": "s",
@@ -36,7 +44,9 @@ def test_a_key_wins_over_a_profile():
 
 
 def test_half_a_key_is_none_and_the_library_looks_for_itself():
-    assert {"key", "secret", "token", "profile"}.isdisjoint(s3("s3://b", {"key_id": "k", "session_token": "t"}))
+    assert {"key", "secret", "token", "profile"}.isdisjoint(
+        s3("s3://b", {"key_id": "k", "session_token": "t"})
+    )
     assert s3("s3://b", {"key_id": "k", "profile": "p"})["profile"] == "p"
 
 
@@ -87,14 +97,21 @@ def test_a_key_and_an_endpoint_of_azure_are_a_connection_string():
 
 
 def test_an_unknown_auth_type_is_rejected():
-    with pytest.raises(Unavailable, match="unknown auth_type 'kerberos' for Azure storage, use one of: key"):
+    with pytest.raises(
+        Unavailable, match="unknown auth_type 'kerberos' for Azure storage, use one of: key"
+    ):
         azure({"auth_type": "kerberos"})
 
 
 @pytest.mark.parametrize("client_id", ["", "11111111-2222-3333-4444-555555555555"])
 def test_the_machine_identity_provides_a_token(monkeypatch, client_id):
     issuer = TokenIssuer(
-        {"access_token": "issued", "expires_on": "4000000000", "resource": "r", "token_type": "Bearer"}
+        {
+            "access_token": "issued",
+            "expires_on": "4000000000",
+            "resource": "r",
+            "token_type": "Bearer",
+        }
     )
     monkeypatch.setenv("IDENTITY_ENDPOINT", issuer.url)
     monkeypatch.setenv("IDENTITY_HEADER", "secret")
@@ -106,7 +123,11 @@ def test_the_machine_identity_provides_a_token(monkeypatch, client_id):
             return (await credential.get_token("https://storage.azure.com/.default")).token
 
     assert asyncio.run(token()) == "issued"
-    assert (f"client_id={client_id}" in issuer.requested[0]) if client_id else ("client_id" not in issuer.requested[0])
+    assert (
+        (f"client_id={client_id}" in issuer.requested[0])
+        if client_id
+        else ("client_id" not in issuer.requested[0])
+    )
     issuer.end()
 
 
@@ -116,7 +137,9 @@ def test_the_librarys_default_chain_can_be_selected():
     asyncio.run(credential.close())
 
 
-VALUES = st.recursive(st.integers(), lambda inner: st.dictionaries(st.sampled_from("abc"), inner), max_leaves=5)
+VALUES = st.recursive(
+    st.integers(), lambda inner: st.dictionaries(st.sampled_from("abc"), inner), max_leaves=5
+)
 MAPPINGS = st.dictionaries(st.sampled_from("abc"), VALUES)
 
 

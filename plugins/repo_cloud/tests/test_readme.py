@@ -32,7 +32,9 @@ def test_the_example_of_a_server_opens(tmp_path, monkeypatch):
     raw = yaml.safe_load(block("yaml").replace("/var/cache", str(tmp_path)))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     repositories = open_repositories(decode_server_config(raw), manager)
-    assert [each.context.url for each in repositories] == [each["url"] for each in raw["repositories"]]
+    assert [each.context.url for each in repositories] == [
+        each["url"] for each in raw["repositories"]
+    ]
     assert repositories[1].options.complete_when == "marker"
     assert repositories[1].options.cache_size == 200 * 2**30
     for each in repositories:
@@ -42,10 +44,17 @@ def test_the_example_of_a_server_opens(tmp_path, monkeypatch):
 def test_every_option_is_in_the_table_with_its_default():
     options = CloudOptions()
     rows = dict(re.findall(r"^\| (`[a-z_, `]+`) \|([^|]*)\|", TEXT, re.MULTILINE))
-    documented = {name: default.strip() for names, default in rows.items() for name in re.findall(r"`(\w+)`", names)}
+    documented = {
+        name: default.strip()
+        for names, default in rows.items()
+        for name in re.findall(r"`(\w+)`", names)
+    }
     assert {field.name for field in msgspec.structs.fields(CloudOptions)} == set(documented)
     assert documented["settle_s"] == f"{options.settle_s:g}, {options.completion_timeout_s:g}"
-    assert documented["connect_timeout_s"] == f"{options.connect_timeout_s:g}, {options.read_timeout_s:g}"
+    assert (
+        documented["connect_timeout_s"]
+        == f"{options.connect_timeout_s:g}, {options.read_timeout_s:g}"
+    )
     assert documented["cache_size"] == f"{options.cache_size >> 30} GiB"
     for name in ("complete_when", "marker", "parallel", "attempts"):
         assert documented[name].strip("`") == str(getattr(options, name))

@@ -26,8 +26,14 @@ def one(**info):
         ({"ETag": f'"{MD5.hexdigest()}"'}, ("md5", MD5.hexdigest())),
         ({"ETag": f'"{MD5.hexdigest()}-12"'}, None),
         ({"md5Hash": base64.b64encode(MD5.digest()).decode()}, ("md5", MD5.hexdigest())),
-        ({"crc32c": base64.b64encode(b"\1\2\3\4").decode(), "generation": "1"}, ("crc32c", "01020304")),
-        ({"content_settings": SimpleNamespace(content_md5=bytearray(MD5.digest()))}, ("md5", MD5.hexdigest())),
+        (
+            {"crc32c": base64.b64encode(b"\1\2\3\4").decode(), "generation": "1"},
+            ("crc32c", "01020304"),
+        ),
+        (
+            {"content_settings": SimpleNamespace(content_md5=bytearray(MD5.digest()))},
+            ("md5", MD5.hexdigest()),
+        ),
         ({"content_settings": SimpleNamespace(content_md5=None), "etag": "0x1"}, None),
         ({"md5Hash": "no base 64"}, None),
         ({}, None),
@@ -39,7 +45,10 @@ def test_the_checksum_is_the_stores(info, checksum):
 
 def test_the_version_is_the_checksum_if_known():
     content = {"ETag": f'"{MD5.hexdigest()}"'}
-    assert one(**content, LastModified=TIME).version == one(**content, LastModified=TIME + timedelta(1)).version
+    assert (
+        one(**content, LastModified=TIME).version
+        == one(**content, LastModified=TIME + timedelta(1)).version
+    )
 
 
 @pytest.mark.parametrize("key", ["ETag", "etag", "generation", "LastModified", "mtime", "created"])
@@ -51,7 +60,9 @@ def test_without_a_checksum_the_version_is_the_tag_or_time(key):
     assert one(**{key: values[0]}, size=2).version != first.version
 
 
-@pytest.mark.parametrize("value", [TIME, TIME.replace(tzinfo=None), TIME.isoformat(), TIME.timestamp()])
+@pytest.mark.parametrize(
+    "value", [TIME, TIME.replace(tzinfo=None), TIME.isoformat(), TIME.timestamp()]
+)
 def test_all_time_formats_are_parsed(value):
     assert one(modified=value).modified == TIME.timestamp()
 
@@ -89,6 +100,8 @@ def test_every_file_in_a_visible_folder_belongs_to_the_model_of_that_name(paths)
 
 
 def test_a_stray_key_with_two_slashes_is_of_no_model():
-    found = remote_files("bucket/models", {"bucket/models//x": {"size": 1}, "bucket/models//y/1/f": {"size": 1}})
+    found = remote_files(
+        "bucket/models", {"bucket/models//x": {"size": 1}, "bucket/models//y/1/f": {"size": 1}}
+    )
     assert [file.path for file in found] == ["/x", "/y/1/f"]
     assert by_model(found) == {}

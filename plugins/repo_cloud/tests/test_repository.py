@@ -118,7 +118,9 @@ def test_model_folders_are_read_only(place_in):
     place.fill(ONE)
     repository = place.repository()
     folder = repository.localize(repository.find("one"))
-    assert [oct(path.stat().st_mode & 0o222) for path in (folder, *folder.rglob("*"))] == ["0o0"] * 4
+    assert [oct(path.stat().st_mode & 0o222) for path in (folder, *folder.rglob("*"))] == [
+        "0o0"
+    ] * 4
     repository.release(folder)
     assert not folder.exists()
     repository.close()
@@ -195,7 +197,9 @@ def test_an_incomplete_model_is_not_listed_and_an_error_on_find(place_in, caplog
     repository = place.repository(complete_when="marker", completion_timeout_s=0)
     assert repository.scan() == {}
     assert "its marker file '_SUCCESS' does not exist" in caplog.text
-    with pytest.raises(Unavailable, match=r"model 'one' is not completely uploaded to .*: its marker file"):
+    with pytest.raises(
+        Unavailable, match=r"model 'one' is not completely uploaded to .*: its marker file"
+    ):
         repository.find("one")
     place.put("one/_SUCCESS", b"")
     listing = repository.scan()["one"]
@@ -257,7 +261,9 @@ def test_a_wait_ends_when_the_server_stops(place_in):
 
 
 def test_a_scheme_that_nothing_knows_is_refused_at_the_start(tmp_path, open_url):
-    with pytest.raises(StartupError, match="no plugin provides 'nosuch', and fsspec does not know it"):
+    with pytest.raises(
+        StartupError, match="no plugin provides 'nosuch', and fsspec does not know it"
+    ):
         open_url("nosuch://somewhere")
 
 
@@ -269,7 +275,9 @@ def test_a_library_that_is_missing_is_named_by_its_extra(monkeypatch, open_url, 
         raise ImportError("Install something")
 
     monkeypatch.setattr(fsspec, "get_filesystem_class", missing)
-    with pytest.raises(StartupError, match=re.escape(install_command(f"tritonpy-repo-cloud[{extra}]"))):
+    with pytest.raises(
+        StartupError, match=re.escape(install_command(f"tritonpy-repo-cloud[{extra}]"))
+    ):
         open_url(url)
 
 

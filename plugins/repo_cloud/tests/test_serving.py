@@ -47,8 +47,17 @@ def model(value, version=1):
 
 def serving(*repositories, mode="none", load=(), **more):
     frontends = {"http": False, "grpc": False, "metrics": False}
-    control = {"mode": mode, "interval_s": 0.05, **({"load": list(load)} if mode == "explicit" else {})}
-    config = {"repositories": list(repositories), "frontends": frontends, "control": control, **more}
+    control = {
+        "mode": mode,
+        "interval_s": 0.05,
+        **({"load": list(load)} if mode == "explicit" else {}),
+    }
+    config = {
+        "repositories": list(repositories),
+        "frontends": frontends,
+        "control": control,
+        **more,
+    }
     return running_server(config, [Readers()])
 
 
@@ -109,7 +118,8 @@ def test_a_request_loads_what_is_there_now(place):
         client.unload_model("a")
         until(lambda: not client.is_model_ready("a"))
         with pytest.raises(
-            InferenceServerException, match="failed to load 'unknown', failed to poll from model repository"
+            InferenceServerException,
+            match="failed to load 'unknown', failed to poll from model repository",
         ):
             client.load_model("unknown")
 
@@ -119,8 +129,13 @@ def test_clouds_and_local_folders_are_served_together(place_in, model_repository
     places = {name: place_in(name) for name in ("moto", "gcs", "azurite")}
     for name, place in places.items():
         place.fill({name: model(name.encode())})
-    with serving({"url": str(model_repository.path)}, *map(at, places.values()), mode="poll") as server:
-        assert [answer(server, name) for name in ("local", *places)] == [b"on this disk", *map(str.encode, places)]
+    with serving(
+        {"url": str(model_repository.path)}, *map(at, places.values()), mode="poll"
+    ) as server:
+        assert [answer(server, name) for name in ("local", *places)] == [
+            b"on this disk",
+            *map(str.encode, places),
+        ]
 
 
 def test_namespaces_distinguish_equal_names_in_two_stores(place_in):
@@ -155,7 +170,8 @@ def test_a_reload_that_fails_halfway_leaves_the_old_version(place_in, proxied):
         place.put("a/1/value", b"second")
         proxy.rule = lambda request: Fault(cut_after=2) if is_data(request) else None
         with pytest.raises(
-            InferenceServerException, match=r"failed to load 'a', failed to poll .* cannot be read \(a/1/value\)"
+            InferenceServerException,
+            match=r"failed to load 'a', failed to poll .* cannot be read \(a/1/value\)",
         ):
             client.load_model("a")
         assert answer(server, "a") == b"first"
@@ -194,7 +210,9 @@ def test_a_model_that_changes_while_it_loads_is_loaded_as_it_is_then(place_in, p
     assert changed.is_set()
 
 
-def test_without_the_store_a_server_starts_from_the_cache_and_logs_its_age(place_in, proxied, caplog):
+def test_without_the_store_a_server_starts_from_the_cache_and_logs_its_age(
+    place_in, proxied, caplog
+):
     place = place_in("moto")
     place.fill({"a": model(b"kept"), "b": model(b"also kept")})
     proxy = proxied(place)
@@ -288,13 +306,17 @@ def test_unloaded_models_leave_nothing_but_the_cache(place_in, tmp_path):
     assert list(leases.iterdir()) == []
 
 
-def test_only_the_configuration_of_a_lazy_model_is_fetched_before_its_first_request(place_in, monkeypatch):
+def test_only_the_configuration_of_a_lazy_model_is_fetched_before_its_first_request(
+    place_in, monkeypatch
+):
     place = place_in("moto")
     place.fill({"a": model(b"of a"), "b": model(b"of b")})
     fetched = []
     read = ObjectStore.read
     monkeypatch.setattr(
-        ObjectStore, "read", lambda self, file, start, end: (fetched.append(file.path), read(self, file, start, end))[1]
+        ObjectStore,
+        "read",
+        lambda self, file, start, end: (fetched.append(file.path), read(self, file, start, end))[1],
     )
     with serving(at(place), memory={"lazy": ["*"], "budget": "1GiB"}) as server:
         assert [tensor.name for tensor in server.engine.model_metadata("a").inputs] == ["IN"]

@@ -127,13 +127,17 @@ def test_a_profile_gives_access(place_in, without_variables, monkeypatch, tmp_pa
     place.fill(MODELS)
     without_variables()
     file = tmp_path / "aws"
-    file.write_text("[serving]\naws_access_key_id = S3RVER\naws_secret_access_key = S3RVER\nregion = us-east-1\n")
+    file.write_text(
+        "[serving]\naws_access_key_id = S3RVER\naws_secret_access_key = S3RVER\nregion = us-east-1\n"
+    )
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
     monkeypatch.setenv("AWS_PROFILE", "serving")
     assert names(place) == ["m"]
 
 
-def test_the_machine_role_gives_access_and_is_renewed_on_denial(place_in, without_variables, monkeypatch, issuer):
+def test_the_machine_role_gives_access_and_is_renewed_on_denial(
+    place_in, without_variables, monkeypatch, issuer
+):
     place = place_in("s3rver")
     place.fill(MODELS)
     without_variables()
@@ -160,7 +164,12 @@ def test_a_service_account_gives_access(place_in, proxied, monkeypatch, tmp_path
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     account = tmp_path / "account.json"
-    fields = {"client_email": "a@b.c", "token_uri": issued.url, "private_key": key.decode(), "project_id": "p"}
+    fields = {
+        "client_email": "a@b.c",
+        "token_uri": issued.url,
+        "private_key": key.decode(),
+        "project_id": "p",
+    }
     account.write_text(json.dumps({"type": "service_account", "private_key_id": "1", **fields}))
     if way == "variable":
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(account))
@@ -183,7 +192,9 @@ def test_requests_go_through_the_proxy_of_the_environment(place, proxied, monkey
     repository = place.repository(settle_s=0)
     assert (repository.localize(repository.find("m")) / "1/model.onnx").read_bytes() == b"content"
     assert len(proxy.requests) >= 3
-    assert all(each.path.startswith(f"http://127.0.0.1:{place.server.port}/") for each in proxy.requests)
+    assert all(
+        each.path.startswith(f"http://127.0.0.1:{place.server.port}/") for each in proxy.requests
+    )
     repository.close()
 
 
@@ -198,6 +209,9 @@ def test_content_encrypted_with_a_customer_key_has_no_checksum(place_in):
     )
     place.put("m/config.pbtxt", b"x")
     repository = place.repository(settle_s=0)
-    vouched = {file.path: repository._store.has_content_checksum(file) for file in repository._store.files("m")}
+    vouched = {
+        file.path: repository._store.has_content_checksum(file)
+        for file in repository._store.files("m")
+    }
     assert vouched == {"m/1/model.onnx": False, "m/config.pbtxt": True}
     repository.close()

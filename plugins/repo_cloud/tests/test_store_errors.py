@@ -21,7 +21,9 @@ def caused(error, cause):
 
 def boto(code, status):
     return named(
-        "ClientError", code, response={"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+        "ClientError",
+        code,
+        response={"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}},
     )
 
 
@@ -30,7 +32,10 @@ def boto(code, status):
     [
         (PermissionError("no"), FailureKind.DENIED),
         (caused(OSError(errno.EINVAL, "bad"), boto("InvalidToken", 400)), FailureKind.DENIED),
-        (caused(OSError(errno.EINVAL, "bad"), boto("TokenRefreshRequired", 400)), FailureKind.DENIED),
+        (
+            caused(OSError(errno.EINVAL, "bad"), boto("TokenRefreshRequired", 400)),
+            FailureKind.DENIED,
+        ),
         (named("HttpError", code=401), FailureKind.DENIED),
         (named("HttpResponseError", status_code=403), FailureKind.DENIED),
         (OSError("Forbidden: b/bucket/o\nno rights"), FailureKind.DENIED),
@@ -45,7 +50,10 @@ def boto(code, status):
         (named("HttpError", code="429"), FailureKind.UNREACHABLE),
         (named("IncompleteReadError"), FailureKind.UNREACHABLE),
         (ValueError("an answer that is not valid JSON"), FailureKind.UNREACHABLE),
-        (caused(OSError(errno.EINVAL, "x"), boto("InvalidBucketName", 400)), FailureKind.UNREADABLE),
+        (
+            caused(OSError(errno.EINVAL, "x"), boto("InvalidBucketName", 400)),
+            FailureKind.UNREADABLE,
+        ),
         (TypeError("wrong argument"), FailureKind.UNREADABLE),
         (named("ParamValidationError"), FailureKind.UNREADABLE),
     ],

@@ -37,7 +37,11 @@ class StabilityRule:
         if seen != look:
             since = now
             self._since[name] = look, since
-        return "" if now - since >= self._settle_s else f"its files changed less than {self._settle_s:g} s ago"
+        return (
+            ""
+            if now - since >= self._settle_s
+            else f"its files changed less than {self._settle_s:g} s ago"
+        )
 
     def mark_complete(self, name: str, files: Sequence[RemoteFile]) -> None:
         self._since[name] = _snapshot(files), float("-inf")
@@ -68,7 +72,10 @@ class MarkerRule:
         paths = frozenset(file.path for file in files)
         before, known = self._complete.get(name, (None, paths))
         if before == marker and known - paths:
-            return f"'{min(known - paths)}' was removed, but its marker file '{self._marker}' is unchanged"
+            return (
+                f"'{min(known - paths)}' was removed, but its marker file '{self._marker}' is "
+                "unchanged"
+            )
         self._complete[name] = marker, paths
         return ""
 
@@ -84,4 +91,8 @@ def _snapshot(files: Sequence[RemoteFile]) -> object:
 
 
 def _newer(file: RemoteFile, marker: RemoteFile) -> bool:
-    return file.modified is not None and marker.modified is not None and file.modified > marker.modified
+    return (
+        file.modified is not None
+        and marker.modified is not None
+        and file.modified > marker.modified
+    )

@@ -56,19 +56,28 @@ def _entries(file: str, scheme: str) -> Mapping[str, Any]:
     try:
         content = json.loads(Path(file).read_bytes())
     except OSError as error:
-        raise Unavailable(f"the credential file {file} ({FILE_VARIABLE}) cannot be read: {error.strerror}") from error
+        raise Unavailable(
+            f"the credential file {file} ({FILE_VARIABLE}) cannot be read: {error.strerror}"
+        ) from error
     except ValueError as error:
-        raise Unavailable(f"the credential file {file} ({FILE_VARIABLE}) is not valid JSON: {error}") from error
+        raise Unavailable(
+            f"the credential file {file} ({FILE_VARIABLE}) is not valid JSON: {error}"
+        ) from error
     entries = content.get(scheme, {}) if isinstance(content, dict) else None
     if not isinstance(entries, dict):
-        raise Unavailable(f'the credential file {file} must be of the form {{"{scheme}": {{"{scheme}://prefix": …}}}}')
+        raise Unavailable(
+            f'the credential file {file} must be of the form {{"{scheme}": '
+            f'{{"{scheme}://prefix": …}}}}'
+        )
     return entries
 
 
 def _chosen(entries: Mapping[str, Any], url: str, file: str) -> Any:
     prefix = longest_prefix(entries, url)
     if prefix is None:
-        raise Unavailable(f"Cannot match credential for path  {url}: {file} has no credential for this prefix")
+        raise Unavailable(
+            f"Cannot match credential for path  {url}: {file} has no credential for this prefix"
+        )
     return entries[prefix]
 
 
@@ -76,6 +85,12 @@ def _fields(scheme: str, entry: Any, file: str) -> Mapping[str, str]:
     if scheme == "gs" and isinstance(entry, str):
         return {"path": entry}
     if scheme == "gs" or not isinstance(entry, dict):
-        form = "the path of a file" if scheme == "gs" else f"an object with {', '.join(VARIABLES[scheme])}"
-        raise Unavailable(f"the credential file {file}: a credential under '{scheme}' must be {form}")
+        form = (
+            "the path of a file"
+            if scheme == "gs"
+            else f"an object with {', '.join(VARIABLES[scheme])}"
+        )
+        raise Unavailable(
+            f"the credential file {file}: a credential under '{scheme}' must be {form}"
+        )
     return {field: str(entry[field]) for field in VARIABLES[scheme] if entry.get(field) is not None}

@@ -33,7 +33,12 @@ class Fetcher:
     """
 
     def __init__(
-        self, url: str, store: ObjectStore, cache: ModelCache, parallel: int, stopped: threading.Event
+        self,
+        url: str,
+        store: ObjectStore,
+        cache: ModelCache,
+        parallel: int,
+        stopped: threading.Event,
     ) -> None:
         self._url = url
         self._store = store
@@ -52,7 +57,9 @@ class Fetcher:
         """
         return self._cache.content(self._key(file))
 
-    def fetch(self, name: str, files: Sequence[RemoteFile], lease: CacheLease) -> tuple[dict[str, str], bool]:
+    def fetch(
+        self, name: str, files: Sequence[RemoteFile], lease: CacheLease
+    ) -> tuple[dict[str, str], bool]:
         """Return the files' digests by path, held by `lease`, and whether any file was fetched.
 
         Cached files are not fetched, and partial downloads are resumed. Raises `StoreError`,
@@ -62,7 +69,9 @@ class Fetcher:
         if not missing:
             return taken, False
         with self._cache.exclusive_fetch(f"{self._url}\0{name}", self._stopped) as folder:
-            found, missing = self._acquire_cached(missing, lease)  # fetched by another server in the meantime
+            found, missing = self._acquire_cached(
+                missing, lease
+            )  # fetched by another server in the meantime
             if missing:
                 found |= self._fetch(name, missing, lease, folder)
         return taken | found, True
@@ -84,12 +93,18 @@ class Fetcher:
                 taken[file.path] = digest
         return taken, missing
 
-    def _fetch(self, name: str, files: Sequence[RemoteFile], lease: CacheLease, folder: Path) -> dict[str, str]:
+    def _fetch(
+        self, name: str, files: Sequence[RemoteFile], lease: CacheLease, folder: Path
+    ) -> dict[str, str]:
         started = time.monotonic()
         total = sum(_size(file) for file in files)
         log.info("fetching '%s': %d files, %s", name, len(files), format_bytes(total))
-        downloads = [_Download(self._store, file, self._key(file), self._cache, lease) for file in files]
-        partial_files = self._cache.allocate(folder, {download.key: _size(download.file) for download in downloads})
+        downloads = [
+            _Download(self._store, file, self._key(file), self._cache, lease) for file in files
+        ]
+        partial_files = self._cache.allocate(
+            folder, {download.key: _size(download.file) for download in downloads}
+        )
         for download, partial in zip(downloads, partial_files, strict=True):
             download.prepare(partial)
         already = sum(download.already for download in downloads)
@@ -97,7 +112,14 @@ class Fetcher:
             self._run(downloads, reporter)
         took = time.monotonic() - started
         resumed = f", {format_bytes(already)} of it already present" if already else ""
-        log.info("fetched '%s': %d files, %s in %.1f s%s", name, len(files), format_bytes(total), took, resumed)
+        log.info(
+            "fetched '%s': %d files, %s in %.1f s%s",
+            name,
+            len(files),
+            format_bytes(total),
+            took,
+            resumed,
+        )
         return {download.file.path: download.digest for download in downloads}
 
     def _run(self, downloads: Sequence[_Download], reporter: DownloadProgress) -> None:
@@ -124,7 +146,9 @@ class Fetcher:
 class _Download:
     """Download of one file; the thread that fetches the last piece completes it."""
 
-    def __init__(self, store: ObjectStore, file: RemoteFile, key: str, cache: ModelCache, lease: CacheLease) -> None:
+    def __init__(
+        self, store: ObjectStore, file: RemoteFile, key: str, cache: ModelCache, lease: CacheLease
+    ) -> None:
         self.file = file
         self.digest = ""
         self.missing: list[tuple[int, int]] = []
@@ -146,7 +170,9 @@ class _Download:
         self.already = _size(self.file) - sum(end - start for start, end in self.missing)
         self._left = len(self.missing)
 
-    def fetch(self, piece: tuple[int, int], reporter: DownloadProgress, failed: threading.Event) -> None:
+    def fetch(
+        self, piece: tuple[int, int], reporter: DownloadProgress, failed: threading.Event
+    ) -> None:
         """Fetch one piece unless another has `failed`.
 
         After the last one, verify and store the file.
@@ -168,10 +194,15 @@ class _Download:
     def _finish(self, partial: PartialFile) -> None:
         algorithm, expected = self.file.checksum or ("", "")
         found = file_digests(partial.path, algorithm)
-        if algorithm in found and found[algorithm] != expected and self._store.has_content_checksum(self.file):
+        if (
+            algorithm in found
+            and found[algorithm] != expected
+            and self._store.has_content_checksum(self.file)
+        ):
             partial.discard()
             raise DamagedFile(
-                f"'{self.file.path}' is damaged: its {algorithm} is {found[algorithm]}, but the store reports {expected}"
+                f"'{self.file.path}' is damaged: its {algorithm} is {found[algorithm]}, "
+                f"but the store reports {expected}"
             )
         self.digest = found["sha256"]
         self._cache.publish(self.key, partial, self.digest, self._lease)

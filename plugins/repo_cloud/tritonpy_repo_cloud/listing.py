@@ -35,7 +35,9 @@ def check_files(listing: CloudListing) -> None:
     """
     for file in listing.remote:
         if file.size is None:
-            raise InvalidArgument(f"model '{listing.name}' has a file of unknown size: '{file.path}'")
+            raise InvalidArgument(
+                f"model '{listing.name}' has a file of unknown size: '{file.path}'"
+            )
     for path in listing.files:
         bare = path.removesuffix("/")
         if (
@@ -46,7 +48,8 @@ def check_files(listing: CloudListing) -> None:
             or _has_parent_reference(bare)
         ):
             raise InvalidArgument(
-                f"model '{listing.name}' has a file whose name is not a valid path: '{path}'; rename it"
+                f"model '{listing.name}' has a file whose name is not a valid path: '{path}'; "
+                "rename it"
             )
 
 

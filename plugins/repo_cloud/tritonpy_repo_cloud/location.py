@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from tritonpy import StartupError
 from tritonpy.repository import redact_urls
 
-_S3_SERVER = re.compile(r"(?:(https?)://([^/:]+|\[[^]/]+\])(?::(\d+))?|([^/:]+|\[[^]/]+\]):(\d+))/(.*)")
+_S3_SERVER = re.compile(
+    r"(?:(https?)://([^/:]+|\[[^]/]+\])(?::(\d+))?|([^/:]+|\[[^]/]+\]):(\d+))/(.*)"
+)
 _AZURE_SUFFIXES = (".blob.core.windows.net", ".dfs.core.windows.net")
 PROTOCOLS = {"s3": "s3", "gs": "gs", "as": "abfs"}
 """fsspec's protocols by Triton's schemes."""
@@ -68,7 +70,9 @@ def parse_location(url: str) -> Location:
 
 
 _EXAMPLES = {
-    "s3": "s3://bucket/path, or s3://https://host:port/bucket/path for a server other than Amazon's",
+    "s3": (
+        "s3://bucket/path, or s3://https://host:port/bucket/path for a server other than Amazon's"
+    ),
     "gs": "gs://bucket/path",
     "as": "as://account/container/path",
 }

@@ -50,7 +50,13 @@ def _bar(name: str, total: int, already: int) -> Iterator[DownloadProgress]:
     logging.getLogger().handlers.insert(0, bar_clearer)
     try:
         with tqdm(
-            desc=name, total=total, initial=already, unit="B", unit_scale=True, leave=False, dynamic_ncols=True
+            desc=name,
+            total=total,
+            initial=already,
+            unit="B",
+            unit_scale=True,
+            leave=False,
+            dynamic_ncols=True,
         ) as bar:
             yield _Bar(bar)
     finally:

@@ -23,17 +23,25 @@ def check_installed(location: Location) -> None:
     try:
         get_filesystem_class(location.protocol)
     except ImportError as error:
-        how = install_command(f"tritonpy-repo-cloud[{location.scheme}]") if location.scheme in _CLOUDS else error
+        how = (
+            install_command(f"tritonpy-repo-cloud[{location.scheme}]")
+            if location.scheme in _CLOUDS
+            else error
+        )
         raise StartupError(
-            f"model repository '{location.redacted_url}' needs a package that is not installed: {how}"
+            f"model repository '{location.redacted_url}' needs a package that is not installed: "
+            f"{how}"
         ) from error
     except ValueError as error:
         raise StartupError(
-            f"model repository '{location.redacted_url}': no plugin provides '{location.scheme}', and fsspec does not know it"
+            f"model repository '{location.redacted_url}': no plugin provides "
+            f"'{location.scheme}', and fsspec does not know it"
         ) from error
 
 
-def connect(location: Location, credential: Mapping[str, str], options: CloudOptions) -> tuple[Any, str]:
+def connect(
+    location: Location, credential: Mapping[str, str], options: CloudOptions
+) -> tuple[Any, str]:
     """Return a new file system for `location` and its models folder, without sending a request.
 
     Raises `Unavailable` for an invalid credential, and the libraries' exceptions.
@@ -53,8 +61,8 @@ def connect(location: Location, credential: Mapping[str, str], options: CloudOpt
 def _file_system_class(scheme: str) -> Any:
     if (
         scheme == "gs"
-        # gcsfs's public class first requests the bucket's type, with another protocol and rights that
-        # readers may lack
+        # gcsfs's public class first requests the bucket's type, with another protocol and rights
+        # that readers may lack
     ):
         from gcsfs.core import GCSFileSystem
 
@@ -69,11 +77,17 @@ def merge_arguments(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Argum
     result = dict(ours)
     for key, value in theirs.items():
         old = result.get(key)
-        result[key] = merge_arguments(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        result[key] = (
+            merge_arguments(old, value)
+            if isinstance(old, Mapping) and isinstance(value, Mapping)
+            else value
+        )
     return result
 
 
-def s3_arguments(location: Location, credential: Mapping[str, str], options: CloudOptions) -> Arguments:
+def s3_arguments(
+    location: Location, credential: Mapping[str, str], options: CloudOptions
+) -> Arguments:
     """Use the credential's key, else its profile, else the library's own sources.
 
     The latter are files, environment variables and instance roles.
@@ -101,7 +115,9 @@ def s3_arguments(location: Location, credential: Mapping[str, str], options: Clo
     return arguments
 
 
-def gs_arguments(_location: Location, credential: Mapping[str, str], options: CloudOptions) -> Arguments:
+def gs_arguments(
+    _location: Location, credential: Mapping[str, str], options: CloudOptions
+) -> Arguments:
     """Use the credential's file, else the library's own sources.
 
     The latter are files, the instance's role, and anonymous access. Raises `Unavailable` if the
@@ -119,14 +135,18 @@ def gs_arguments(_location: Location, credential: Mapping[str, str], options: Cl
     }
 
 
-def azure_arguments(location: Location, credential: Mapping[str, str], options: CloudOptions) -> Arguments:
+def azure_arguments(
+    location: Location, credential: Mapping[str, str], options: CloudOptions
+) -> Arguments:
     """Use the credential selected by its auth_type, as in Triton.
 
     It is a key, the machine's identity, the library's default chain, or anonymous access.
     """
     kind = credential.get("auth_type", "")
     if kind and kind not in _IDENTITIES:
-        raise Unavailable(f"unknown auth_type '{kind}' for Azure storage, use one of: {', '.join(_IDENTITIES)}")
+        raise Unavailable(
+            f"unknown auth_type '{kind}' for Azure storage, use one of: {', '.join(_IDENTITIES)}"
+        )
     account = credential.get("account_str", location.account)
     arguments: Arguments = {
         "account_name": account,
@@ -160,10 +180,16 @@ def _azure_identity(kind: str, client_id: str | None) -> Any:
 
     if kind == "default":
         return aio.DefaultAzureCredential()
-    return aio.ManagedIdentityCredential(client_id=client_id) if client_id else aio.ManagedIdentityCredential()
+    return (
+        aio.ManagedIdentityCredential(client_id=client_id)
+        if client_id
+        else aio.ManagedIdentityCredential()
+    )
 
 
-def _other_arguments(location: Location, _credential: Mapping[str, str], options: CloudOptions) -> Arguments:
+def _other_arguments(
+    location: Location, _credential: Mapping[str, str], options: CloudOptions
+) -> Arguments:
     if location.protocol in {"http", "https"}:
         return {"client_kwargs": {"trust_env": True, "timeout": _http_timeout(options)}}
     return {}
@@ -172,7 +198,9 @@ def _other_arguments(location: Location, _credential: Mapping[str, str], options
 def _http_timeout(options: CloudOptions) -> Any:
     from aiohttp import ClientTimeout
 
-    return ClientTimeout(total=None, sock_connect=options.connect_timeout_s, sock_read=options.read_timeout_s)
+    return ClientTimeout(
+        total=None, sock_connect=options.connect_timeout_s, sock_read=options.read_timeout_s
+    )
 
 
 _CLOUDS = {"s3": s3_arguments, "gs": gs_arguments, "as": azure_arguments}

@@ -48,7 +48,11 @@ def remote_files(root: str, found: Mapping[str, Mapping[str, Any]]) -> list[Remo
     inhabited |= {parent for folder in folders for parent in _parents(folder)}
     # else a folder marker of Azure
     files = [file for file in files if file.size != 0 or file.path not in inhabited]
-    empty = [RemoteFile(f"{path}/", address, 0, "empty") for path, address in folders.items() if path not in inhabited]
+    empty = [
+        RemoteFile(f"{path}/", address, 0, "empty")
+        for path, address in folders.items()
+        if path not in inhabited
+    ]
     return sorted([*files, *empty], key=lambda file: file.path)
 
 
@@ -84,7 +88,9 @@ def _checksum(info: Mapping[str, Any]) -> tuple[str, str] | None:
     try:
         if encoded:
             return "md5", (
-                base64.b64decode(encoded, validate=True) if isinstance(encoded, str) else bytes(encoded)
+                base64.b64decode(encoded, validate=True)
+                if isinstance(encoded, str)
+                else bytes(encoded)
             ).hex()
         if info.get("crc32c"):
             return "crc32c", base64.b64decode(str(info["crc32c"]), validate=True).hex()
@@ -94,7 +100,15 @@ def _checksum(info: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _modified(info: Mapping[str, Any]) -> float | None:
-    for key in ("LastModified", "last_modified", "Last-Modified", "mtime", "updated", "modified", "created"):
+    for key in (
+        "LastModified",
+        "last_modified",
+        "Last-Modified",
+        "mtime",
+        "updated",
+        "modified",
+        "created",
+    ):
         value = info.get(key)
         if isinstance(value, str):
             value = _time(value)

@@ -31,7 +31,11 @@ log = logging.getLogger("tritonpy.repository")
 
 _FIRST_PAUSE_S = 5.0
 _POLL_INTERVAL_S = 0.2  # minimum between two checks of an incomplete model
-_MOUNTS = {"s3": "TRITON_AWS_MOUNT_DIRECTORY", "gs": "TRITON_GCS_MOUNT_DIRECTORY", "as": "TRITON_AZURE_MOUNT_DIRECTORY"}
+_MOUNTS = {
+    "s3": "TRITON_AWS_MOUNT_DIRECTORY",
+    "gs": "TRITON_GCS_MOUNT_DIRECTORY",
+    "as": "TRITON_AZURE_MOUNT_DIRECTORY",
+}
 Listings = Mapping[str, CloudListing]
 
 
@@ -53,9 +57,13 @@ class CloudRepository(Repository):
         folder.make()
         self._cache = ModelCache(folder, options.cache_size)
         self._manifests = Manifests(folder, context.url)
-        self._fetcher = Fetcher(context.url, self._store, self._cache, options.parallel, self._stopped)
+        self._fetcher = Fetcher(
+            context.url, self._store, self._cache, options.parallel, self._stopped
+        )
         self._completeness_rule: CompletenessRule = (
-            StabilityRule(options.settle_s) if options.complete_when == "stable" else MarkerRule(options.marker)
+            StabilityRule(options.settle_s)
+            if options.complete_when == "stable"
+            else MarkerRule(options.marker)
         )
         self._outage = StoreOutage(RetryBackoff(_FIRST_PAUSE_S, options.longest_pause_s))
         self._listings: Listings | None = None
@@ -82,7 +90,9 @@ class CloudRepository(Repository):
             try:
                 files = by_model(self._store.files(name)).get(name)
             except StoreError as failure:
-                kept = self._cached_listing(name) if failure.kind is FailureKind.UNREACHABLE else None
+                kept = (
+                    self._cached_listing(name) if failure.kind is FailureKind.UNREACHABLE else None
+                )
                 if kept is None:
                     raise
                 log.warning("%s; using '%s' as it was %s", failure.message, name, self._age())
@@ -98,7 +108,8 @@ class CloudRepository(Repository):
                 return listing
             if now >= deadline:
                 raise Unavailable(
-                    f"model '{name}' is not completely uploaded to '{self._location.redacted_url}': {reason}"
+                    f"model '{name}' is not completely uploaded to "
+                    f"'{self._location.redacted_url}': {reason}"
                 )
             self._pause()
 
@@ -112,7 +123,9 @@ class CloudRepository(Repository):
 
     def peek(self, listing: ModelListing, path: str) -> bytes | None:
         assert isinstance(listing, CloudListing), "a listing of another repository: this is a bug"  # noqa: S101
-        file = next((file for file in listing.remote if file.path == f"{listing.name}/{path}"), None)
+        file = next(
+            (file for file in listing.remote if file.path == f"{listing.name}/{path}"), None
+        )
         if file is None or file.size is None:
             return None
         try:
@@ -177,18 +190,24 @@ class CloudRepository(Repository):
         if fetched:
             self._check_unchanged(listing)
         start = len(listing.name) + 1
-        folder = lease.link_files(listing.name, {path[start:]: digest for path, digest in file_digests.items()})
+        folder = lease.link_files(
+            listing.name, {path[start:]: digest for path, digest in file_digests.items()}
+        )
         self._manifests.write(listing.name, list(listing.remote))
         return folder
 
     def _check_unchanged(self, listing: CloudListing) -> None:
         """Raise `ModelChanged` if the files have changed since they were listed."""
         now = create_listing(
-            listing.name, by_model(self._store.files(listing.name)).get(listing.name, []), self.options.marker
+            listing.name,
+            by_model(self._store.files(listing.name)).get(listing.name, []),
+            self.options.marker,
         )
         if now.fingerprint != listing.fingerprint:
             changed = sorted({path for path, _ in now.files.items() ^ listing.files.items()})
-            raise ModelChanged(f"model '{listing.name}' changed while it was fetched: {', '.join(changed)}")
+            raise ModelChanged(
+                f"model '{listing.name}' changed while it was fetched: {', '.join(changed)}"
+            )
 
     def _complete_models(self) -> Listings:
         """Return the complete models; the first call waits for incomplete ones."""
@@ -196,7 +215,9 @@ class CloudRepository(Repository):
         while True:
             found = by_model(self._store.files())
             now = time.monotonic()
-            deadline = deadline or now + (self.options.completion_timeout_s if self._listings is None else 0.0)
+            deadline = deadline or now + (
+                self.options.completion_timeout_s if self._listings is None else 0.0
+            )
             waiting: dict[str, str] = {}
             whole: dict[str, CloudListing] = {}
             for name, files in found.items():
@@ -223,7 +244,12 @@ class CloudRepository(Repository):
     def _log_incomplete(self, waiting: dict[str, str]) -> None:
         for name, reason in waiting.items():
             if name not in self._incomplete:
-                log.warning("model '%s' in '%s' is not complete: %s", name, self._location.redacted_url, reason)
+                log.warning(
+                    "model '%s' in '%s' is not complete: %s",
+                    name,
+                    self._location.redacted_url,
+                    reason,
+                )
         self._incomplete = waiting
 
     def _listings_without_store(self, failure: StoreError) -> Listings:
@@ -231,11 +257,16 @@ class CloudRepository(Repository):
         news = self._outage.record_failure(failure, time.monotonic())
         if self._listings is None and failure.kind is FailureKind.UNREACHABLE:
             kept = {
-                name: listing for name in self._manifests.names() if (listing := self._cached_listing(name)) is not None
+                name: listing
+                for name in self._manifests.names()
+                if (listing := self._cached_listing(name)) is not None
             }
             if kept:
                 log.warning(
-                    "%s; using %d models from the cache, as they were %s", failure.message, len(kept), self._age()
+                    "%s; using %d models from the cache, as they were %s",
+                    failure.message,
+                    len(kept),
+                    self._age(),
                 )
                 self._listings = kept
                 return kept
@@ -254,7 +285,11 @@ class CloudRepository(Repository):
     def _cached_listing(self, name: str) -> CloudListing | None:
         """Return the model as last fetched, or None unless all its files are cached."""
         files = self._manifests.read(name)
-        return create_listing(name, files, self.options.marker) if files and self._fetcher.has(files) else None
+        return (
+            create_listing(name, files, self.options.marker)
+            if files and self._fetcher.has(files)
+            else None
+        )
 
     def _record_scan(self, found: Listings) -> None:
         try:
@@ -278,12 +313,17 @@ def _cache_folder(options: CloudOptions, scheme: str, default: Path) -> CacheFol
     if options.cache_directory is not None:
         return CacheFolder(options.cache_directory)
     named = os.environ.get(_MOUNTS.get(scheme, ""), "")
-    return CacheFolder(Path(named)) if named else CacheFolder(default / "repositories", configured=False)
+    return (
+        CacheFolder(Path(named))
+        if named
+        else CacheFolder(default / "repositories", configured=False)
+    )
 
 
 def _disk_failure(name: str, error: OSError) -> TritonError:
     what = os.strerror(error.errno) if error.errno else str(error)
     full = error.errno in {errno.ENOSPC, errno.EDQUOT}
     return Unavailable(
-        f"model '{name}' cannot be kept in the model cache: {what}" + ("; free disk space" if full else "")
+        f"model '{name}' cannot be kept in the model cache: {what}"
+        + ("; free disk space" if full else "")
     )

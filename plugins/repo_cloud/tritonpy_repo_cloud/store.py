@@ -72,7 +72,8 @@ class ObjectStore:
         if self._location.protocol not in {"http", "https"}:
             return True
         return self._call(
-            f"be read ({file.path})", lambda file_system, _root: bool(file_system.info(file.address).get("partial"))
+            f"be read ({file.path})",
+            lambda file_system, _root: bool(file_system.info(file.address).get("partial")),
         )
 
     def has_content_checksum(self, file: RemoteFile) -> bool:
@@ -88,7 +89,10 @@ class ObjectStore:
         def ask(file_system: Any, _root: str) -> bool:
             bucket, key, _ = file_system.split_path(file.address)
             head = file_system.call_s3("head_object", Bucket=bucket, Key=key)
-            return head.get("ServerSideEncryption", "AES256") == "AES256" and "SSECustomerAlgorithm" not in head
+            return (
+                head.get("ServerSideEncryption", "AES256") == "AES256"
+                and "SSECustomerAlgorithm" not in head
+            )
 
         return self._call(f"be read ({file.path})", ask)
 
@@ -113,7 +117,10 @@ class ObjectStore:
                 if kind is not FailureKind.UNREACHABLE or failures >= self._options.attempts:
                     raise self._failure(kind, what, reason) from error
                 log.debug(
-                    "model repository '%s' cannot %s, trying again: %s", self._location.redacted_url, what, reason
+                    "model repository '%s' cannot %s, trying again: %s",
+                    self._location.redacted_url,
+                    what,
+                    reason,
                 )
             self._stopped.wait(_BACKOFF.jittered_delay_s(failures))
         raise Unavailable("Server exiting")
@@ -133,7 +140,10 @@ class ObjectStore:
                 self._connection = None
 
     def _failure(self, kind: FailureKind, what: str, reason: str) -> StoreError:
-        text = f"model repository '{self._location.redacted_url}' cannot {what}: {kind.value}: {reason}"
+        text = (
+            f"model repository '{self._location.redacted_url}' cannot {what}: {kind.value}: "
+            f"{reason}"
+        )
         if kind is FailureKind.DENIED:
             text += "; check its credentials"
         return StoreError(kind, text)
@@ -157,6 +167,8 @@ class ObjectStore:
 
 
 def _classify(error: Exception) -> tuple[FailureKind, str]:
-    if isinstance(error, Unavailable):  # our own error: a credential problem, which new credentials may solve
+    if isinstance(
+        error, Unavailable
+    ):  # our own error: a credential problem, which new credentials may solve
         return FailureKind.DENIED, error.message
     return classify_error(error), redact_urls(error_text(error))

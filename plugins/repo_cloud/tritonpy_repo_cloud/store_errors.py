@@ -57,9 +57,13 @@ def classify_error(error: BaseException) -> FailureKind:
     status = next((found for cause in causes if (found := _status(cause))), 0)
     if any(_is_denied(cause) for cause in causes) or status in {401, 403}:
         return FailureKind.DENIED
-    if status == 404 or any(isinstance(cause, FileNotFoundError | NotADirectoryError) for cause in causes):
+    if status == 404 or any(
+        isinstance(cause, FileNotFoundError | NotADirectoryError) for cause in causes
+    ):
         return FailureKind.MISSING
-    refused = (400 <= status < 500 and status not in _RETRIED_STATUSES) or type(error).__name__ in _BROKEN_NAMES
+    refused = (400 <= status < 500 and status not in _RETRIED_STATUSES) or type(
+        error
+    ).__name__ in _BROKEN_NAMES
     # As a cause, a ValueError may be a malformed response, which is temporary. As the error itself,
     # it reports invalid arguments.
     return (

@@ -25,7 +25,9 @@ class FakeServer:
 
     def residents(self):
         return [
-            ResidentModel(key, reservations_of_model[0].sizes, place, key not in self.busy, key in self.pinned)
+            ResidentModel(
+                key, reservations_of_model[0].sizes, place, key not in self.busy, key in self.pinned
+            )
             for place, (key, reservations_of_model) in enumerate(self.reservations.active().items())
         ]
 
@@ -78,7 +80,8 @@ def test_a_demand_that_can_never_fit_is_rejected_immediately():
     server.load("a", 6)
     server.pinned.add("a")
     with pytest.raises(
-        InsufficientCapacity, match="it needs 5 B, and the memory budget is 10 B, of which 6 B are held"
+        InsufficientCapacity,
+        match="it needs 5 B, and the memory budget is 10 B, of which 6 B are held",
     ) as refused:
         server.load("b", 5, server.deadline())
     assert refused.value.retry_after_s == 3.0
@@ -143,7 +146,9 @@ def test_a_larger_model_than_estimated_causes_evictions_or_is_rejected():
     reservation = server.load("b", 4)
     server.capacity.adjust(reservation, {"cpu": 8})
     assert server.evicted == ["a"]
-    with pytest.raises(DemandExceeded, match="it holds 11 B, which is too much: the memory budget is 10 B"):
+    with pytest.raises(
+        DemandExceeded, match="it holds 11 B, which is too much: the memory budget is 10 B"
+    ):
         server.capacity.adjust(reservation, {"cpu": 11})
 
 
@@ -176,7 +181,10 @@ def test_a_reload_never_evicts_the_version_that_it_replaces():
 
 def test_concurrent_loads_never_exceed_the_limit():
     server = FakeServer(10)
-    loads = [in_a_thread(lambda n=n: server.load(f"m{n}", 1 + n % 4, server.deadline())) for n in range(40)]
+    loads = [
+        in_a_thread(lambda n=n: server.load(f"m{n}", 1 + n % 4, server.deadline()))
+        for n in range(40)
+    ]
     for load in loads:
         load.result(20)
     assert server.reservations.highest[""] <= 10

@@ -14,7 +14,10 @@ def test_the_text_has_the_numbers_of_each_exceeded_limit():
         ResidentModel("pinned", {"cpu": MIB}, permanent=True),
     ]
     text = capacity_error_text(
-        residents, {"cpu": MIB}, {"cpu": 6 * MIB, "0": MIB}, MemoryLimits(16 * MIB, {"cpu": 8 * MIB, "0": 8 * MIB})
+        residents,
+        {"cpu": MIB},
+        {"cpu": 6 * MIB, "0": MIB},
+        MemoryLimits(16 * MIB, {"cpu": 8 * MIB, "0": 8 * MIB}),
     )
     assert text == (
         "it needs 6.0 MiB of cpu and 1.0 MiB of GPU 0, and the memory budget is 16.0 MiB, of which 11.0 MiB are held "
@@ -24,6 +27,6 @@ def test_the_text_has_the_numbers_of_each_exceeded_limit():
 
 
 def test_without_demand_the_text_says_how_much_is_held():
-    assert capacity_error_text([ResidentModel("a", {"cpu": 3 * MIB})], {}, {}, MemoryLimits(2 * MIB)).startswith(
-        "the memory budget is 2.0 MiB"
-    )
+    assert capacity_error_text(
+        [ResidentModel("a", {"cpu": 3 * MIB})], {}, {}, MemoryLimits(2 * MIB)
+    ).startswith("the memory budget is 2.0 MiB")

@@ -23,9 +23,12 @@ class Loader:
 
 def configured(**values):
     parameters = "".join(
-        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n' for key, value in values.items()
+        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n'
+        for key, value in values.items()
     )
-    return text_format.Parse(f"instance_group {{ count: 1 kind: KIND_CPU }} {parameters}", ModelConfig())
+    return text_format.Parse(
+        f"instance_group {{ count: 1 kind: KIND_CPU }} {parameters}", ModelConfig()
+    )
 
 
 @pytest.fixture
@@ -37,19 +40,30 @@ def prepared(tmp_path):
         config = configured(**values)
         listing = ModelListing("m", "", {"1/weights": fingerprint}, tmp_path)
         return SimpleNamespace(
-            config=config, original_config=config, listing=listing, directory=tmp_path, key="m", versions=(1,)
+            config=config,
+            original_config=config,
+            listing=listing,
+            directory=tmp_path,
+            key="m",
+            versions=(1,),
         )
 
     return make
 
 
 def loaded(*usages):
-    return [SimpleNamespace(runner=SimpleNamespace(memory_usage=lambda: usages)), SimpleNamespace(runner=None)]
+    return [
+        SimpleNamespace(runner=SimpleNamespace(memory_usage=lambda: usages)),
+        SimpleNamespace(runner=None),
+    ]
 
 
 def test_the_demand_of_a_new_model_is_estimated_or_declared(prepared):
     estimator = DemandEstimator(Loader())
-    assert (estimator.demand(prepared()).sizes, estimator.demand(prepared()).source) == ({"cpu": 100}, "estimated")
+    assert (estimator.demand(prepared()).sizes, estimator.demand(prepared()).source) == (
+        {"cpu": 100},
+        "estimated",
+    )
     demand = estimator.demand(prepared(memory_bytes="1KiB"))
     assert (demand.sizes, demand.source) == ({"cpu": 1024}, "declared")
 
@@ -57,7 +71,9 @@ def test_the_demand_of_a_new_model_is_estimated_or_declared(prepared):
 def test_measurements_are_remembered_for_the_same_content(prepared):
     estimator = DemandEstimator(Loader())
     demand = estimator.demand(prepared())
-    assert estimator.record_measured("m", demand, loaded(MemoryUsage("CPU", 0, 500))) == {"cpu": 500}
+    assert estimator.record_measured("m", demand, loaded(MemoryUsage("CPU", 0, 500))) == {
+        "cpu": 500
+    }
     again = estimator.demand(prepared())
     assert (again.sizes, again.source) == ({"cpu": 500}, "measured")
     assert estimator.demand(prepared(other="yes")).source == "estimated"
@@ -76,14 +92,20 @@ def test_a_declaration_is_a_lower_bound(prepared):
     demand = estimator.demand(prepared(memory_bytes="cpu:100,0:200"))
     usages = loaded(MemoryUsage("CPU", 0, 500), MemoryUsage("GPU", 0, 50))
     assert (
-        estimator.record_measured("m", demand, usages) == estimator.measured(demand, usages) == {"cpu": 500, "0": 200}
+        estimator.record_measured("m", demand, usages)
+        == estimator.measured(demand, usages)
+        == {"cpu": 500, "0": 200}
     )
 
 
 def test_without_measurements_the_demand_counts(prepared):
     estimator = DemandEstimator(Loader())
     demand = estimator.demand(prepared())
-    assert estimator.record_measured("m", demand, loaded()) == estimator.measured(demand, loaded()) == {"cpu": 100}
+    assert (
+        estimator.record_measured("m", demand, loaded())
+        == estimator.measured(demand, loaded())
+        == {"cpu": 100}
+    )
     assert estimator.demand(prepared()).source == "estimated"
 
 

@@ -27,7 +27,11 @@ def test_each_gpu_with_instances_takes_the_files_once():
 
 def test_each_process_needs_the_files_and_its_own_overhead():
     instances = config("instance_group { count: 2 kind: KIND_GPU gpus: [0, 1] }")
-    assert estimate(instances, [1], FILES, processes=True) == {"0": 240, "1": 240, "cpu": 4 * PROCESS}
+    assert estimate(instances, [1], FILES, processes=True) == {
+        "0": 240,
+        "1": 240,
+        "cpu": 4 * PROCESS,
+    }
 
 
 def test_a_model_without_instances_takes_nothing():

@@ -5,13 +5,21 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_residency.eviction import ResidentModel, choose_evictions, could_fit, may_proceed, permanent_sizes
+from tritonpy_residency.eviction import (
+    ResidentModel,
+    choose_evictions,
+    could_fit,
+    may_proceed,
+    permanent_sizes,
+)
 from tritonpy_residency.sizes import MemoryLimits, sum_sizes
 
 DEVICES = ("cpu", "0")
 sizes = st.dictionaries(st.sampled_from(DEVICES), st.integers(0, 5), max_size=2)
 limits = st.builds(
-    MemoryLimits, st.integers(0, 20), st.dictionaries(st.sampled_from(DEVICES), st.integers(1, 12), max_size=2)
+    MemoryLimits,
+    st.integers(0, 20),
+    st.dictionaries(st.sampled_from(DEVICES), st.integers(1, 12), max_size=2),
 )
 
 
@@ -72,7 +80,9 @@ def test_no_choice_is_returned_only_if_no_set_of_evictions_suffices(residents, d
         keys = [one.key for one in residents]
         for count in range(len(keys) + 1):
             for evicted in combinations(keys, count):
-                assert not can_evict(residents, evicted) or limits.excess(used(residents, evicted, demand))
+                assert not can_evict(residents, evicted) or limits.excess(
+                    used(residents, evicted, demand)
+                )
 
 
 @given(resident_sets(), sizes, limits)
@@ -92,12 +102,17 @@ def test_a_demand_that_fits_now_could_fit(residents, demand, limits, waiting_mod
 
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=8, unique=True), st.integers(1, 8))
 def test_of_models_with_equal_size_the_least_recently_used_are_evicted(last_uses, demand):
-    residents = [ResidentModel(f"m{number}", {"cpu": 1}, last_use) for number, last_use in enumerate(last_uses)]
+    residents = [
+        ResidentModel(f"m{number}", {"cpu": 1}, last_use)
+        for number, last_use in enumerate(last_uses)
+    ]
     evicted = choose_evictions(residents, {"cpu": demand}, MemoryLimits(len(residents)))
     if demand > len(residents):
         assert evicted is None
     else:
-        assert evicted == [one.key for one in sorted(residents, key=lambda one: one.last_use)][:demand]
+        assert (
+            evicted == [one.key for one in sorted(residents, key=lambda one: one.last_use)][:demand]
+        )
 
 
 def test_an_older_model_stays_if_evicting_a_newer_one_suffices():

@@ -10,7 +10,9 @@ from tritonpy_residency.waiting_requests import WaitingRequests
 
 @pytest.fixture
 def lazy_model():
-    return LazyModel("m", "m", LazyListing(None, (1,)), "f", False, None, WaitingRequests(lambda _: True))
+    return LazyModel(
+        "m", "m", LazyListing(None, (1,)), "f", False, None, WaitingRequests(lambda _: True)
+    )
 
 
 def call(recorder, *callers):

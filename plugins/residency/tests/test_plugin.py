@@ -6,7 +6,12 @@ import tritonpy_residency
 from tritonpy import running_server
 from tritonpy.plugins import PluginError
 from tritonpy_residency.policy import LruPolicy
-from tritonpy_testing import InferenceServerException, InProcessClient, ModelRepository, ResidencyPolicyContract
+from tritonpy_testing import (
+    InferenceServerException,
+    InProcessClient,
+    ModelRepository,
+    ResidencyPolicyContract,
+)
 
 NO_FRONTENDS = {"http": False, "grpc": False, "metrics": False}
 LAZY = 'backend: "b" parameters { key: "lazy" value { string_value: "true" } }'
@@ -22,21 +27,29 @@ def without_the_plugin(repository: ModelRepository, **settings: object) -> dict[
     return {"repositories": [{"url": str(repository.path)}], "frontends": NO_FRONTENDS, **settings}
 
 
-@pytest.mark.parametrize("memory", [{"lazy": ["*"]}, {"budget": "1GiB"}, {"devices": {"0": "1GiB"}}])
+@pytest.mark.parametrize(
+    "memory", [{"lazy": ["*"]}, {"budget": "1GiB"}, {"devices": {"0": "1GiB"}}]
+)
 def test_without_the_plugin_memory_settings_are_an_error_that_names_it(model_repository, memory):
     config = without_the_plugin(model_repository, memory=memory)
     with (
-        pytest.raises(PluginError, match=r"no plugin provides residency policy 'lru': .*tritonpy-residency"),
+        pytest.raises(
+            PluginError, match=r"no plugin provides residency policy 'lru': .*tritonpy-residency"
+        ),
         running_server(config, installed=False),
     ):
         pass
 
 
-def test_without_the_plugin_a_lazy_model_fails_to_load_with_an_error_that_names_it(model_repository):
+def test_without_the_plugin_a_lazy_model_fails_to_load_with_an_error_that_names_it(
+    model_repository,
+):
     config = without_the_plugin(model_repository, control={"mode": "explicit"})
     with running_server(config, installed=False) as server:
         model_repository.add("a", config=LAZY)
-        with pytest.raises(InferenceServerException, match=r"model 'a': no plugin provides .*tritonpy-residency"):
+        with pytest.raises(
+            InferenceServerException, match=r"model 'a': no plugin provides .*tritonpy-residency"
+        ):
             InProcessClient(server).load_model("a")
         assert server.engine.is_ready()
 

@@ -36,7 +36,10 @@ def test_limits_apply_to_all_devices_together_and_to_each():
 
 
 def test_limits_are_those_of_the_configuration():
-    assert MemoryLimits.of(MemorySettings(budget=5, devices={"cpu": 3})).by_device() == {ALL: 5, "cpu": 3}
+    assert MemoryLimits.of(MemorySettings(budget=5, devices={"cpu": 3})).by_device() == {
+        ALL: 5,
+        "cpu": 3,
+    }
 
 
 def test_sums_maxima_and_multiples_are_by_device():
@@ -47,7 +50,9 @@ def test_sums_maxima_and_multiples_are_by_device():
     assert bytes_in({"cpu": 1}, "0") == 0
 
 
-@pytest.mark.parametrize(("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (3 << 40, "3.0 TiB")])
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (3 << 40, "3.0 TiB")]
+)
 def test_sizes_are_human_readable(size, text):
     assert format_bytes(size) == text
 

@@ -57,7 +57,8 @@ class MemoryCapacity:
         """Return the used part of each limit: `3.0 GiB of 8.0 GiB`."""
         used, bounds = self.reservations.used(), self.reservations.limits.by_device()
         return ", ".join(
-            f"{format_bytes(bytes_in(used, device))} of {format_bytes(limit)}" for device, limit in bounds.items()
+            f"{format_bytes(bytes_in(used, device))} of {format_bytes(limit)}"
+            for device, limit in bounds.items()
         )
 
     @property
@@ -95,7 +96,10 @@ class MemoryCapacity:
                 evicted = self._evict_for(residents, {})
             if evicted is None or time.monotonic() - started > UNLOAD_WAIT_S:
                 raise DemandExceeded(
-                    f"it holds {format_sizes(sizes)}, which is too much: {self._error_text(residents, {})}",
+                    (
+                        f"it holds {format_sizes(sizes)}, which is too much: "
+                        f"{self._error_text(residents, {})}"
+                    ),
                     retry_after_s=self._retry_s,
                 )
             with self.reservations.changed:
@@ -110,7 +114,10 @@ class MemoryCapacity:
             return self._error_text(residents, {}) if self._evict_for(residents, {}) is None else ""
 
     def _attempt(self, load: _WaitingLoad) -> ModelReservation | None:
-        """Return the reservation, or None after starting evictions. Raises `InsufficientCapacity`."""
+        """Return the reservation, or None after starting evictions.
+
+        Raises `InsufficientCapacity`.
+        """
         residents = self._residents_for(load.key)
         waiting_models = () if load.deadline is None else load.deadline.waiting_models()
         if not could_fit(residents, load.demand, self.reservations.limits, waiting_models):
@@ -152,11 +159,18 @@ class MemoryCapacity:
     def _residents_for(self, key: str) -> list[ResidentModel]:
         """Return the residents; the model `key`, which is being loaded, cannot be evicted."""
         return [
-            replace(model, idle=False, permanent=True) if model.key == key else model for model in self.residents()
+            replace(model, idle=False, permanent=True) if model.key == key else model
+            for model in self.residents()
         ]  # fmt: skip
 
-    def _capacity_error(self, load: _WaitingLoad, residents: Sequence[ResidentModel]) -> InsufficientCapacity:
-        return InsufficientCapacity(self._error_text(residents, load.demand), retry_after_s=self._retry_s)
+    def _capacity_error(
+        self, load: _WaitingLoad, residents: Sequence[ResidentModel]
+    ) -> InsufficientCapacity:
+        return InsufficientCapacity(
+            self._error_text(residents, load.demand), retry_after_s=self._retry_s
+        )
 
     def _error_text(self, residents: Sequence[ResidentModel], demand: Sizes) -> str:
-        return capacity_error_text(residents, self.reservations.unloading(), demand, self.reservations.limits)
+        return capacity_error_text(
+            residents, self.reservations.unloading(), demand, self.reservations.limits
+        )

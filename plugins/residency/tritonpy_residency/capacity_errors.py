@@ -35,7 +35,9 @@ def capacity_error_text(
     limits_by_device = limits.by_device()
     parts = []
     for device in limits.excess(sum_sizes([demand, held])):
-        name = "the memory budget" if device == ALL else f"the memory budget of {device_name(device)}"
+        name = (
+            "the memory budget" if device == ALL else f"the memory budget of {device_name(device)}"
+        )
         parts.append(
             f"{name} is {format_bytes(limits_by_device[device])}, "
             f"of which {format_bytes(bytes_in(held, device))} are held "

@@ -12,7 +12,15 @@ from pathlib import Path
 from tritonpy.config import parameter_bytes
 from tritonpy.repository import HOST, LoadedModel, ModelPlacement, PreparedModel
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
-from tritonpy_residency.sizes import ALL, Sizes, bytes_in, max_sizes, scale_sizes, sizes_of, sum_sizes
+from tritonpy_residency.sizes import (
+    ALL,
+    Sizes,
+    bytes_in,
+    max_sizes,
+    scale_sizes,
+    sizes_of,
+    sum_sizes,
+)
 
 DECLARED = "memory_bytes"
 """The parameter that declares a model's demand: host bytes, or by device: `cpu:512MiB,0:2GiB`."""
@@ -56,12 +64,18 @@ class DemandEstimator:
             measured = self._measured.get(content)
             ratio = self._ratios.get(prepared.key, 1.0)
         if measured is not None:
-            return MemoryDemand(max_sizes(measured, declared), "measured", estimated, declared, content)
+            return MemoryDemand(
+                max_sizes(measured, declared), "measured", estimated, declared, content
+            )
         if declared:
             return MemoryDemand(declared, "declared", estimated, declared, content)
-        return MemoryDemand(scale_sizes(estimated, ratio), "estimated", estimated, declared, content)
+        return MemoryDemand(
+            scale_sizes(estimated, ratio), "estimated", estimated, declared, content
+        )
 
-    def record_measured(self, key: str, demand: MemoryDemand, models: Iterable[LoadedModel]) -> Sizes:
+    def record_measured(
+        self, key: str, demand: MemoryDemand, models: Iterable[LoadedModel]
+    ) -> Sizes:
         """Return and remember the memory of the loaded `models` of the model `key`.
 
         Returns the sizes of `demand` if no backend reports its memory.
@@ -70,22 +84,27 @@ class DemandEstimator:
         if not bytes_in(found, ALL):
             return demand.sizes
         with self._guard:
-            self._measured[demand.content] = max_sizes(found, self._measured.get(demand.content, {}))
+            self._measured[demand.content] = max_sizes(
+                found, self._measured.get(demand.content, {})
+            )
             estimated = bytes_in(demand.estimated, ALL)
-            # Other versions of the model's files probably have the same ratio of memory to file size.
+            # Other versions of the model's files probably have the same ratio of memory to file
+            # size.
             if estimated:
                 self._ratios[key] = bytes_in(found, ALL) / estimated
         return max_sizes(found, demand.declared)
 
     @staticmethod
     def measured(demand: MemoryDemand, models: Iterable[LoadedModel]) -> Sizes:
-        """Return the memory of models with more instances than configured, without remembering it."""
+        """Return the memory of models with more instances than configured; remember nothing."""
         found = _measured_sizes(models)
         return max_sizes(found, demand.declared) if bytes_in(found, ALL) else demand.sizes
 
 
 def _measured_sizes(models: Iterable[LoadedModel]) -> dict[str, int]:
-    return sum_sizes(sizes_of(model.runner.memory_usage()) for model in models if model.runner is not None)
+    return sum_sizes(
+        sizes_of(model.runner.memory_usage()) for model in models if model.runner is not None
+    )
 
 
 def declared_sizes(config: ModelConfig) -> dict[str, int]:

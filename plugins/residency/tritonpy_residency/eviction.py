@@ -25,7 +25,9 @@ class ResidentModel:
     members: frozenset[str] = frozenset()
 
 
-def choose_evictions(residents: Sequence[ResidentModel], demand: Sizes, limits: MemoryLimits) -> list[str] | None:
+def choose_evictions(
+    residents: Sequence[ResidentModel], demand: Sizes, limits: MemoryLimits
+) -> list[str] | None:
     """Return the models to evict, in order, so that `demand` fits; None if it cannot fit now.
 
     Selects the least recently used models, and only as many as necessary.
@@ -36,7 +38,9 @@ def choose_evictions(residents: Sequence[ResidentModel], demand: Sizes, limits: 
     evicted: list[ResidentModel] = []
     while limits.excess(used):
         evictable = [
-            model for model in kept.values() if model.idle and not model.permanent and not dependents[model.key]
+            model
+            for model in kept.values()
+            if model.idle and not model.permanent and not dependents[model.key]
         ]
         if not evictable:
             return None
@@ -64,7 +68,8 @@ def _without_unneeded(
 
 
 def could_fit(
-    residents: Sequence[ResidentModel], demand: Sizes, limits: MemoryLimits, waiting_models: Collection[str] = ()
+    residents: Sequence[ResidentModel], demand: Sizes, limits: MemoryLimits,
+    waiting_models: Collection[str] = ()
 ) -> bool:  # fmt: skip
     """Return whether `demand` fits once all evictable models are evicted.
 
@@ -73,10 +78,16 @@ def could_fit(
     return not limits.excess(sum_sizes([demand, permanent_sizes(residents, waiting_models)]))
 
 
-def permanent_sizes(residents: Sequence[ResidentModel], waiting_models: Collection[str] = ()) -> dict[str, int]:
+def permanent_sizes(
+    residents: Sequence[ResidentModel], waiting_models: Collection[str] = ()
+) -> dict[str, int]:
     """Return the memory of models that are never evicted, and of their members."""
     by_key = {resident.key: resident for resident in residents}
-    todo = [resident.key for resident in residents if resident.permanent or resident.key in waiting_models]
+    todo = [
+        resident.key
+        for resident in residents
+        if resident.permanent or resident.key in waiting_models
+    ]
     kept_keys: set[str] = set()
     while todo:
         key = todo.pop()

@@ -78,6 +78,8 @@ def _callers(request: InferRequest) -> frozenset[str]:
     parent = request.parent
     while parent is not None:
         owner = parent.owner
-        found.add(owner.context.qualified_name if isinstance(owner, LoadedModel) else parent.model_name)
+        found.add(
+            owner.context.qualified_name if isinstance(owner, LoadedModel) else parent.model_name
+        )
         parent = parent.parent
     return frozenset(found)

@@ -10,7 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
-from tritonpy import DecoupledRefused, InferRequest, InferResponse, NotFound, TritonError, Unavailable, now_ns
+from tritonpy import (
+    DecoupledRefused,
+    InferRequest,
+    InferResponse,
+    NotFound,
+    TritonError,
+    Unavailable,
+    now_ns,
+)
 from tritonpy.frontend import internal_error
 from tritonpy.repository import (
     Deadlines,
@@ -50,7 +58,13 @@ class LazyModels(ResidencyPolicy):
         self._stopped = False
 
     def add(
-        self, key: str, name: str, listing: LazyListing, fingerprint: str, pinned: bool, override: str | None
+        self,
+        key: str,
+        name: str,
+        listing: LazyListing,
+        fingerprint: str,
+        pinned: bool,
+        override: str | None,
     ) -> None:
         """Register the model `key`, or update its listing.
 
@@ -78,7 +92,9 @@ class LazyModels(ResidencyPolicy):
             rejected = [request for model in dropped for request in model.waiting.take()]
             self.counters.waiting -= len(rejected)
         for request in rejected:
-            _reject(request, NotFound(f"Request for unknown model: '{request.model_name}' was unloaded"))
+            _reject(
+                request, NotFound(f"Request for unknown model: '{request.model_name}' was unloaded")
+            )
 
     def keys(self) -> list[str]:
         """Return the names of all lazy models, sorted."""
@@ -134,7 +150,9 @@ class LazyModels(ResidencyPolicy):
             newest = models[max(models)]
             was_requested = len(lazy_model.waiting) > 0 or not lazy_model.load_anyway
             lazy_model.listing = LazyListing(newest.config, tuple(sorted(models)))
-            lazy_model.mark_loaded(0.0 if was_requested else max(_MIN_KEEP_S, 2 * self.settings.retry_s))
+            lazy_model.mark_loaded(
+                0.0 if was_requested else max(_MIN_KEEP_S, 2 * self.settings.retry_s)
+            )
             self._table.add_lazy(key, lazy_model.name, lazy_model.listing)
             for request in lazy_model.waiting.take():
                 version = newest.version if request.model_version == -1 else request.model_version
@@ -145,7 +163,9 @@ class LazyModels(ResidencyPolicy):
         """Load nothing more, and reject waiting requests."""
         with self._guard:
             self._stopped = True
-            rejected = [request for model in self._models.values() for request in model.waiting.take()]
+            rejected = [
+                request for model in self._models.values() for request in model.waiting.take()
+            ]
             self.counters.waiting = 0
         for request in rejected:
             _reject(request, Unavailable(STOPPING))
@@ -170,7 +190,11 @@ class LazyModels(ResidencyPolicy):
 
     def _hold(self, request: InferRequest) -> bool:
         listing = self._table.lazy_listing(request.model_name, request.model_version)
-        model = self._models.get(self._table.key_of(request.model_name)) if listing is not None else None
+        model = (
+            self._models.get(self._table.key_of(request.model_name))
+            if listing is not None
+            else None
+        )
         if listing is None or model is None:
             return False
         if self._stopped:
@@ -183,7 +207,9 @@ class LazyModels(ResidencyPolicy):
             self._begin(model)
             self.counters.refused += 1
             text = f"model '{model.name}' is not loaded yet, it is being loaded"
-            raise Unavailable(_with_reason(text, model.blocked_reason), retry_after_s=self.settings.retry_s)
+            raise Unavailable(
+                _with_reason(text, model.blocked_reason), retry_after_s=self.settings.retry_s
+            )
         request.received_ns = request.received_ns or now_ns()
         model.waiting.add(request, now_ns() + int(self.settings.wait_s * 1e9))
         self.counters.waiting += 1
@@ -210,7 +236,9 @@ class LazyModels(ResidencyPolicy):
         model.loading = True
         model.blocked_reason = ""
         if nested:
-            threading.Thread(target=self._run, args=(model,), name=f"lazy load {model.key}", daemon=True).start()
+            threading.Thread(
+                target=self._run, args=(model,), name=f"lazy load {model.key}", daemon=True
+            ).start()
         else:
             self._pool.submit(self._run, model)
 
@@ -259,17 +287,25 @@ class LazyModels(ResidencyPolicy):
 
     def _failed(self, model: LazyModel, error: TritonError) -> list[InferRequest]:
         self.counters.failures += 1
-        abandoned = isinstance(error, InsufficientCapacity) and not len(model.waiting) and not model.load_anyway
+        abandoned = (
+            isinstance(error, InsufficientCapacity)
+            and not len(model.waiting)
+            and not model.load_anyway
+        )
         if not (model.removed or self._stopped or abandoned):
             pause_s = model.record_failure(error.message.strip(), self.settings.retry_s)
-            log.error("failed to load '%s' for a request; not retried for %.1f s", model.key, pause_s)
+            log.error(
+                "failed to load '%s' for a request; not retried for %.1f s", model.key, pause_s
+            )
         if not model.removed:
             self._table.add_lazy(model.key, model.name, model.listing, model.reason)
         rejected = model.waiting.take()
         self.counters.waiting -= len(rejected)
         return rejected
 
-    def _reason(self, model: LazyModel, error: TritonError | None, request: InferRequest) -> TritonError:
+    def _reason(
+        self, model: LazyModel, error: TritonError | None, request: InferRequest
+    ) -> TritonError:
         if error is None:
             return _no_version(request)
         if self._stopped:
@@ -277,7 +313,9 @@ class LazyModels(ResidencyPolicy):
         left_s = max(model.retry_ns - now_ns(), 0) / 1e9
         return Unavailable(_failure(model), retry_after_s=left_s or self.settings.retry_s)
 
-    def _hand_over(self, model: LazyModel, request: InferRequest, serving: LoadedModel | None) -> None:
+    def _hand_over(
+        self, model: LazyModel, request: InferRequest, serving: LoadedModel | None
+    ) -> None:
         if serving is None:
             self.counters.waiting -= 1
             _reject(request, _no_version(request))
@@ -290,7 +328,9 @@ class LazyModels(ResidencyPolicy):
         except TritonError as error:
             _reject(request, error)
         except Exception as error:
-            _reject(request, internal_error(log, f"the scheduler of model {request.model_name}", error))
+            _reject(
+                request, internal_error(log, f"the scheduler of model {request.model_name}", error)
+            )
         else:
             self.counters.misses += 1
         self.counters.waiting -= 1
@@ -304,7 +344,7 @@ class LazyModels(ResidencyPolicy):
             return True
 
     def _watch(self, model: LazyModel) -> None:
-        """Schedule the rejection of waiting requests at their deadline, with one timer per model."""
+        """Schedule the rejection of waiting requests at their deadline, one timer per model."""
         deadline_ns = model.waiting.next_overdue()
         if deadline_ns is not None and model.expiry_ns == 0:
             model.expiry_ns = deadline_ns
@@ -317,14 +357,18 @@ class LazyModels(ResidencyPolicy):
             self.counters.waiting -= len(late)
             self._watch(model)
         text = _with_reason(
-            f"model '{model.name}' was not loaded within {self.settings.wait_s:g} s", model.blocked_reason
+            f"model '{model.name}' was not loaded within {self.settings.wait_s:g} s",
+            model.blocked_reason,
         )
         for request in late:
             _reject(request, Unavailable(text, retry_after_s=self.settings.retry_s))
 
 
 def _no_version(request: InferRequest) -> NotFound:
-    return NotFound(f"Request for unknown model: '{request.model_name}' version {request.model_version} is not found")
+    return NotFound(
+        f"Request for unknown model: '{request.model_name}' version {request.model_version} is "
+        "not found"
+    )
 
 
 def _failure(model: LazyModel) -> str:
@@ -337,7 +381,9 @@ def _with_reason(text: str, reason: str) -> str:
 
 def _check_decoupled(request: InferRequest) -> None:
     if not request.accepts_decoupled:
-        raise DecoupledRefused(f"model '{request.model_name}' is decoupled, but the caller accepts only one response")
+        raise DecoupledRefused(
+            f"model '{request.model_name}' is decoupled, but the caller accepts only one response"
+        )
 
 
 def _reject(request: InferRequest, error: TritonError) -> None:

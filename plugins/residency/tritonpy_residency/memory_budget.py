@@ -57,7 +57,9 @@ class ModelMemoryBudget(MemoryBudget):
             return
         sizes = self._demands.record_measured(prepared.key, demand, models)
         self.capacity.adjust(reservation, sizes)
-        reservation.measure = partial(self._demands.record_measured, prepared.key, demand, list(models))
+        reservation.measure = partial(
+            self._demands.record_measured, prepared.key, demand, list(models)
+        )
         if sizes != demand.sizes:
             total = self.capacity.occupancy()
             log.info("'%s' uses %s; %s reserved in total", prepared.key, format_sizes(sizes), total)
@@ -71,7 +73,10 @@ class ModelMemoryBudget(MemoryBudget):
         if reservation is None or not models:
             return
         reservation.measure_after_unload = partial(
-            self._demands.record_measured, prepared.key, self._demands.demand(prepared), list(models)
+            self._demands.record_measured,
+            prepared.key,
+            self._demands.demand(prepared),
+            list(models),
         )
         reservation.refresh()
 
@@ -88,7 +93,9 @@ class ModelMemoryBudget(MemoryBudget):
             if model.runner is not None:
                 model.runner.measure_memory()
         try:
-            self.capacity.adjust(reservation, self._demands.measured(self._demands.demand(prepared), models))
+            self.capacity.adjust(
+                reservation, self._demands.measured(self._demands.demand(prepared), models)
+            )
         except BaseException:
             self.capacity.reservations.change(reservation, before)
             raise
@@ -134,5 +141,7 @@ class MemoryMonitor:
                 log.exception("the check of the memory budget failed")
                 continue
             if problem and not self._problem:
-                log.warning("models grew beyond the memory budget, and none can be evicted: %s", problem)
+                log.warning(
+                    "models grew beyond the memory budget, and none can be evicted: %s", problem
+                )
             self._problem = problem

@@ -65,8 +65,10 @@ class LruPolicy(LazyModels):
 
     def _create_budget(self) -> ModelMemoryBudget:
         log.info(
-            "the memory budget uses the sizes that backends report; for ONNX Runtime on the CPU, that is the size of the model's files: "
-            "the process may use twice as much. Reserve memory for that, or set the parameter memory_bytes of a model"
+            "the memory budget uses the sizes that backends report; for ONNX Runtime on the CPU, "
+            "that is the size of the model's files: "
+            "the process may use twice as much. Reserve memory for that, "
+            "or set the parameter memory_bytes of a model"
         )
         context = self._context
         reservations = MemoryReservations(MemoryLimits.of(context.settings))

@@ -42,7 +42,9 @@ _COUNTERS = {
 class BudgetReport:
     """The report on the lazy models of a server, and on its budget if it has one."""
 
-    def __init__(self, lazy: LazyModels, table: ModelTable, budget: ModelMemoryBudget | None) -> None:
+    def __init__(
+        self, lazy: LazyModels, table: ModelTable, budget: ModelMemoryBudget | None
+    ) -> None:
         self._lazy = lazy
         self._table = table
         self._budget = budget
@@ -51,7 +53,9 @@ class BudgetReport:
         """Return all counters by metric name."""
         counters = self._lazy.counters
         values = (
-            counters.hits([loaded for model in self._lazy.all() for loaded in self._table.ready(model.key)]),
+            counters.hits(
+                [loaded for model in self._lazy.all() for loaded in self._table.ready(model.key)]
+            ),
             counters.misses,
             counters.refused,
             counters.loads,
@@ -62,7 +66,9 @@ class BudgetReport:
     def as_dict(self) -> dict[str, Any]:
         """Return the state as plain data; sizes are in bytes by device."""
         counters = self._lazy.counters
-        report: dict[str, Any] = {name.removeprefix("nv_lazy_"): value for name, value in self.counts().items()}
+        report: dict[str, Any] = {
+            name.removeprefix("nv_lazy_"): value for name, value in self.counts().items()
+        }
         report |= {"evictions": counters.evictions.total(), "waiting_requests": counters.waiting}
         residents: dict[str, ResidentModel] = {}
         if self._budget is not None:
@@ -76,7 +82,8 @@ class BudgetReport:
             }
         lazy_model = {model.key: model for model in self._lazy.all()}
         report["models"] = [
-            self._model(key, lazy_model.get(key), residents.get(key)) for key in sorted({*lazy_model, *residents})
+            self._model(key, lazy_model.get(key), residents.get(key))
+            for key in sorted({*lazy_model, *residents})
         ]
         return report
 
@@ -84,10 +91,20 @@ class BudgetReport:
         """Return the state as metrics."""
         return [*self._budget_families(), *self._lazy_families()]
 
-    def _model(self, key: str, lazy_model: LazyModel | None, resident: ResidentModel | None) -> dict[str, Any]:
-        report: dict[str, Any] = {"name": key, "state": self._state(key).value, "lazy": lazy_model is not None}
+    def _model(
+        self, key: str, lazy_model: LazyModel | None, resident: ResidentModel | None
+    ) -> dict[str, Any]:
+        report: dict[str, Any] = {
+            "name": key,
+            "state": self._state(key).value,
+            "lazy": lazy_model is not None,
+        }
         if resident is not None:
-            report |= {"held": dict(resident.sizes), "idle": resident.idle, "last_use": int(resident.last_use)}
+            report |= {
+                "held": dict(resident.sizes),
+                "idle": resident.idle,
+                "last_use": int(resident.last_use),
+            }
         if lazy_model is not None:
             report |= {"pinned": lazy_model.pinned, "waiting_requests": len(lazy_model.waiting)}
             report |= {"evictions": self._lazy.counters.evictions[key]}
@@ -106,11 +123,19 @@ class BudgetReport:
         reservations = self._budget.capacity.reservations
         bounds = reservations.limits.by_device()
         used = reservations.used()
-        yield _by_device("nv_memory_budget_bytes", "Memory that all models together may hold, in bytes", bounds)
+        yield _by_device(
+            "nv_memory_budget_bytes", "Memory that all models together may hold, in bytes", bounds
+        )
         held = {device: bytes_in(used, device) for device in {ALL: 0, **bounds, **used}}
-        yield _by_device("nv_memory_budget_used_bytes", "Memory that models hold, or are about to, in bytes", held)
+        yield _by_device(
+            "nv_memory_budget_used_bytes",
+            "Memory that models hold, or are about to, in bytes",
+            held,
+        )
         text = "Loads that wait for memory in the memory budget"
-        yield _single("nv_memory_budget_waiting_loads", text, MetricKind.GAUGE, self._budget.capacity.waiting)
+        yield _single(
+            "nv_memory_budget_waiting_loads", text, MetricKind.GAUGE, self._budget.capacity.waiting
+        )
 
     def _lazy_families(self) -> Iterator[FamilySnapshot]:
         counters = self._lazy.counters

@@ -101,7 +101,9 @@ class MemoryReservations:
     def unloading(self) -> dict[str, int]:
         """Return the sum of the reservations whose models are being unloaded."""
         with self.changed:
-            return sum_sizes(reservation.sizes for reservation in self._reservations if reservation.unloading)
+            return sum_sizes(
+                reservation.sizes for reservation in self._reservations if reservation.unloading
+            )
 
     def active(self) -> dict[str, list[ModelReservation]]:
         """Return the reservations that are not being unloaded, by model."""

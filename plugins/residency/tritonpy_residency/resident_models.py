@@ -47,10 +47,13 @@ class ResidentModels:
             key,
             sum_sizes(reservation.sizes for reservation in reservations),
             max(
-                [model.last_use_ms for model in models] + [reservation.since_ms for reservation in reservations],
+                [model.last_use_ms for model in models]
+                + [reservation.since_ms for reservation in reservations],
                 default=0,
             ),
-            idle=bool(models) and not any(model.is_in_use() for model in models) and not _is_kept(lazy_model, models),
+            idle=bool(models)
+            and not any(model.is_in_use() for model in models)
+            and not _is_kept(lazy_model, models),
             permanent=lazy_model is None or lazy_model.pinned,
             members=frozenset(self._ensembles.members(key)),
         )
@@ -58,4 +61,8 @@ class ResidentModels:
 
 def _is_kept(lazy_model: LazyModel | None, models: Sequence[LoadedModel]) -> bool:
     """Return whether a model is kept loaded for clients that must retry."""
-    return lazy_model is not None and lazy_model.kept_until_ns > now_ns() and not any(map(request_count, models))
+    return (
+        lazy_model is not None
+        and lazy_model.kept_until_ns > now_ns()
+        and not any(map(request_count, models))
+    )

@@ -36,7 +36,9 @@ class MemoryLimits:
 
     def excess(self, sizes: Sizes) -> dict[str, int]:
         """Return by how many bytes `sizes` exceed each limit; only exceeded limits are included."""
-        beyond = {device: bytes_in(sizes, device) - most for device, most in self.by_device().items()}
+        beyond = {
+            device: bytes_in(sizes, device) - most for device, most in self.by_device().items()
+        }
         return {device: over for device, over in beyond.items() if over > 0}
 
 
@@ -64,7 +66,10 @@ def sum_sizes(parts: Iterable[Sizes]) -> dict[str, int]:
 
 def max_sizes(one: Sizes, other: Sizes) -> dict[str, int]:
     """Return the maxima by device."""
-    return {device: max(one.get(device, 0), other.get(device, 0)) for device in one.keys() | other.keys()}
+    return {
+        device: max(one.get(device, 0), other.get(device, 0))
+        for device in one.keys() | other.keys()
+    }
 
 
 def scale_sizes(sizes: Sizes, factor: float) -> dict[str, int]:
@@ -87,7 +92,9 @@ def format_sizes(sizes: Sizes) -> str:
     parts = {device: size for device, size in sorted(sizes.items(), reverse=True) if size}
     if parts.keys() <= {HOST}:
         return format_bytes(sum(parts.values()))
-    return " and ".join(f"{format_bytes(size)} of {device_name(device)}" for device, size in parts.items())
+    return " and ".join(
+        f"{format_bytes(size)} of {device_name(device)}" for device, size in parts.items()
+    )
 
 
 def device_name(device: str) -> str:

@@ -40,7 +40,11 @@ class WaitingRequests:
 
     def take(self, *, overdue_at: int | None = None) -> list[InferRequest]:
         """Release and return all requests, or those overdue at `overdue_at`."""
-        taken = [request for request, until in self._requests.items() if overdue_at is None or until <= overdue_at]
+        taken = [
+            request
+            for request, until in self._requests.items()
+            if overdue_at is None or until <= overdue_at
+        ]
         for request in taken:
             self.discard(request)
         return taken

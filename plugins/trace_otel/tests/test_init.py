@@ -10,7 +10,9 @@ from tritonpy.plugins import make_plugin_manager
 def test_the_plugin_is_found_by_its_mode() -> None:
     entry = make_plugin_manager().table("tritonpy_trace_sinks")["opentelemetry"]
     assert entry.owner == "tritonpy-trace-otel"
-    assert tritonpy_trace_otel.tritonpy_trace_sinks() == {"opentelemetry": "tritonpy_trace_otel.sink:OpenTelemetrySink"}
+    assert tritonpy_trace_otel.tritonpy_trace_sinks() == {
+        "opentelemetry": "tritonpy_trace_otel.sink:OpenTelemetrySink"
+    }
 
 
 def test_a_server_in_another_mode_does_not_import_opentelemetry() -> None:

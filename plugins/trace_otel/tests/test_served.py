@@ -53,7 +53,9 @@ def collector() -> Iterator[Collector]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def server(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[RunningServer]:
+def server(
+    tmp_path_factory: pytest.TempPathFactory, collector: Collector
+) -> Iterator[RunningServer]:
     repository = ModelRepository(tmp_path_factory.mktemp("models"))
     for name, code in (("called", CALLED), ("calling", CALLING)):
         repository.add(name, config=CONFIG, versions={1: {"model.py": code}})
@@ -61,7 +63,12 @@ def server(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> It
     config = {
         "repositories": [{"url": str(repository.path)}],
         "frontends": {"http": {"port": 0}, "grpc": {"port": 0}, "metrics": False},
-        "trace": {"mode": "opentelemetry", "level": ["TIMESTAMPS"], "rate": 0, "modes": {"opentelemetry": options}},
+        "trace": {
+            "mode": "opentelemetry",
+            "level": ["TIMESTAMPS"],
+            "rate": 0,
+            "modes": {"opentelemetry": options},
+        },
     }
     with running_server(config) as found:
         yield found
@@ -91,7 +98,9 @@ def by_name(found: list[tuple[dict[str, str], Any]]) -> dict[str, list[Any]]:
     return spans
 
 
-def test_a_call_by_http_and_the_model_that_it_calls_are_one_trace(collector: Collector, ports: dict[str, int]) -> None:
+def test_a_call_by_http_and_the_model_that_it_calls_are_one_trace(
+    collector: Collector, ports: dict[str, int]
+) -> None:
     outer, inner = (
         json.loads(text)["traceparent"].split("-")
         for text in post(ports["http"], "calling", traceparent=CALLER).split("\n")
@@ -125,13 +134,19 @@ def test_a_call_by_grpc_continues_the_trace_of_its_metadata(
         path = "/inference.GRPCInferenceService/"
         if streamed:
             stream = channel.stream_stream(
-                f"{path}ModelStreamInfer", response_deserializer=pb.ModelStreamInferResponse.FromString
+                f"{path}ModelStreamInfer",
+                response_deserializer=pb.ModelStreamInferResponse.FromString,
             )
             (response,) = [
-                one.infer_response for one in stream(iter([message.SerializeToString()]), metadata=metadata, timeout=20)
+                one.infer_response
+                for one in stream(
+                    iter([message.SerializeToString()]), metadata=metadata, timeout=20
+                )
             ]
         else:
-            unary = channel.unary_unary(f"{path}ModelInfer", response_deserializer=pb.ModelInferResponse.FromString)
+            unary = channel.unary_unary(
+                f"{path}ModelInfer", response_deserializer=pb.ModelInferResponse.FromString
+            )
             response = unary(message.SerializeToString(), metadata=metadata, timeout=20)
     spans = by_name(collector.take(3))
     (root,), (called,) = spans["InferRequest"], spans["called"]
@@ -142,10 +157,16 @@ def test_a_call_by_grpc_continues_the_trace_of_its_metadata(
     ]  # fmt: skip
 
 
-def test_a_rate_of_zero_traces_only_requests_with_a_header(collector: Collector, ports: dict[str, int]) -> None:
+def test_a_rate_of_zero_traces_only_requests_with_a_header(
+    collector: Collector, ports: dict[str, int]
+) -> None:
     assert post(ports["http"], "called") == "none"
     settings = send(ports["http"], "/v2/trace/setting", {"trace_rate": "1"})
-    assert (settings["trace_mode"], settings["trace_rate"], settings["url"]) == ("opentelemetry", "1", collector.url)
+    assert (settings["trace_mode"], settings["trace_rate"], settings["url"]) == (
+        "opentelemetry",
+        "1",
+        collector.url,
+    )
     assert "traceparent" in post(ports["http"], "called")
     spans = by_name(collector.take(3))
     assert spans["InferRequest"][0].parent_span_id == b""

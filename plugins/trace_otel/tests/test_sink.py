@@ -29,7 +29,9 @@ class TestOpenTelemetry(TraceSinkContract):
     caller_headers: ClassVar = {"traceparent": CALLER}
 
     def make(self) -> OpenTelemetrySink:
-        return OpenTelemetrySink(OpenTelemetryOptions(), SimpleSpanProcessor(InMemorySpanExporter()))
+        return OpenTelemetrySink(
+            OpenTelemetryOptions(), SimpleSpanProcessor(InMemorySpanExporter())
+        )
 
 
 class Spans:
@@ -37,7 +39,9 @@ class Spans:
 
     def __init__(self, **options: object) -> None:
         self._exporter = InMemorySpanExporter()
-        self.sink = OpenTelemetrySink(OpenTelemetryOptions(**options), SimpleSpanProcessor(self._exporter))
+        self.sink = OpenTelemetrySink(
+            OpenTelemetryOptions(**options), SimpleSpanProcessor(self._exporter)
+        )
 
     def family(self, caller: object = None) -> TraceFamily:
         return TraceFamily(TraceLevel.TIMESTAMPS, None, caller, self.sink.begun, self.sink.take)
@@ -53,9 +57,17 @@ class Spans:
 def begun(trace: Trace, model: str, request_id: str = "") -> InferRequest:
     now = trace.family.begun_ns
     request = InferRequest(
-        model, {}, RecordingSink().sink, id=request_id, trace=trace, received_ns=now + 10, queued_ns=now + 20
+        model,
+        {},
+        RecordingSink().sink,
+        id=request_id,
+        trace=trace,
+        received_ns=now + 10,
+        queued_ns=now + 20,
     )
-    request.batch = Batch([request], start_ns=now + 30, input_end_ns=now + 40, infer_end_ns=now + 50)
+    request.batch = Batch(
+        [request], start_ns=now + 30, input_end_ns=now + 40, infer_end_ns=now + 50
+    )
     trace.begin(model, 3, request)
     return request
 
@@ -87,7 +99,9 @@ def test_a_request_becomes_three_spans_with_triton_s_names(spans: Spans) -> None
     assert model.parent == outer.context
     assert compute.parent == model.context
     assert {span.kind for span in (outer, model, compute)} == {SpanKind.SERVER}
-    assert {span.instrumentation_scope.name for span in (outer, model, compute)} == {"triton-server"}
+    assert {span.instrumentation_scope.name for span in (outer, model, compute)} == {
+        "triton-server"
+    }
     assert dict(model.attributes or {}) == {
         "triton.model_name": "my_model", "triton.model_version": 3, "triton.trace_id": root.id,
         "triton.trace_parent_id": 0, "triton.request_id": "an id",
@@ -151,7 +165,13 @@ def test_a_request_without_a_caller_begins_a_trace(spans: Spans) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    ["", "x", "00-0-0-00", "00-00000000000000000000000000000000-b7ad6b7169203331-01", CALLER.replace("00-", "ff-", 1)],
+    [
+        "",
+        "x",
+        "00-0-0-00",
+        "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+        CALLER.replace("00-", "ff-", 1),
+    ],
 )
 def test_an_invalid_header_is_ignored(spans: Spans, header: str) -> None:
     assert spans.sink.propagated({"traceparent": header}) is None

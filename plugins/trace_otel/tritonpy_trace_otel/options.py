@@ -18,19 +18,37 @@ class OpenTelemetryOptions(Options, frozen=True):
     """Options of the mode. Defaults come from OpenTelemetry's environment variables."""
 
     url: Annotated[
-        str, Meta(description="URL of the collector; default: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or this machine")
+        str,
+        Meta(
+            description=(
+                "URL of the collector; default: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or this machine"
+            )
+        ),
     ] = ""
     resource: Annotated[
-        tuple[str, ...], Meta(description="Resource attributes KEY=VALUE, which override OTEL_RESOURCE_ATTRIBUTES")
+        tuple[str, ...],
+        Meta(description="Resource attributes KEY=VALUE, which override OTEL_RESOURCE_ATTRIBUTES"),
     ] = ()
     bsp_max_queue_size: Annotated[
-        int, Meta(ge=0, description="Maximum queued spans, more are dropped; 0: OTEL_BSP_MAX_QUEUE_SIZE or 2048")
+        int,
+        Meta(
+            ge=0,
+            description=(
+                "Maximum queued spans, more are dropped; 0: OTEL_BSP_MAX_QUEUE_SIZE or 2048"
+            ),
+        ),
     ] = 0
     bsp_schedule_delay: Annotated[
-        int, Meta(ge=0, description="Milliseconds between two exports; 0: OTEL_BSP_SCHEDULE_DELAY or 5000")
+        int,
+        Meta(
+            ge=0, description="Milliseconds between two exports; 0: OTEL_BSP_SCHEDULE_DELAY or 5000"
+        ),
     ] = 0
     bsp_max_export_batch_size: Annotated[
-        int, Meta(ge=0, description="Maximum spans per export; 0: OTEL_BSP_MAX_EXPORT_BATCH_SIZE or 512")
+        int,
+        Meta(
+            ge=0, description="Maximum spans per export; 0: OTEL_BSP_MAX_EXPORT_BATCH_SIZE or 512"
+        ),
     ] = 0
 
     def __post_init__(self) -> None:
@@ -46,7 +64,10 @@ def limits(options: OpenTelemetryOptions) -> Mapping[str, int]:
 
     Raises `StartupError` for an environment variable that is not a positive number.
     """
-    return {name: getattr(options, name) or _from_environment(name, default) for name, default in _LIMITS.items()}
+    return {
+        name: getattr(options, name) or _from_environment(name, default)
+        for name, default in _LIMITS.items()
+    }
 
 
 def attributes(options: OpenTelemetryOptions) -> dict[str, str]:
@@ -61,5 +82,7 @@ def _from_environment(name: str, default: int) -> int:
     if not text:
         return default
     if not text.isdecimal() or not int(text):
-        raise StartupError(f"the environment variable {variable} is '{text}', which is not a positive number")
+        raise StartupError(
+            f"the environment variable {variable} is '{text}', which is not a positive number"
+        )
     return int(text)

@@ -30,7 +30,9 @@ class OpenTelemetrySink(TraceSink):
     takes_tensors = False
     headers = ("traceparent", "tracestate")
 
-    def __init__(self, options: OpenTelemetryOptions, processor: SpanProcessor | None = None) -> None:
+    def __init__(
+        self, options: OpenTelemetryOptions, processor: SpanProcessor | None = None
+    ) -> None:
         """Create the tracer.
 
         `processor` receives the spans instead of the default one, which exports them to the
@@ -39,7 +41,9 @@ class OpenTelemetrySink(TraceSink):
         super().__init__(options)
         self._limits = limits(options)
         # the server has already sampled
-        self._provider = TracerProvider(ALWAYS_ON, Resource.create(attributes(options)), shutdown_on_exit=False)
+        self._provider = TracerProvider(
+            ALWAYS_ON, Resource.create(attributes(options)), shutdown_on_exit=False
+        )
         self._provider.add_span_processor(processor or self._make_processor(options))
         self._tracer = self._provider.get_tracer(TRACER)
         self._propagator = TraceContextTextMapPropagator()
@@ -49,7 +53,9 @@ class OpenTelemetrySink(TraceSink):
             OTLPSpanExporter(options.url or None),
             max_queue_size=self._limits["bsp_max_queue_size"],
             schedule_delay_millis=self._limits["bsp_schedule_delay"],
-            max_export_batch_size=min(self._limits["bsp_max_export_batch_size"], self._limits["bsp_max_queue_size"]),
+            max_export_batch_size=min(
+                self._limits["bsp_max_export_batch_size"], self._limits["bsp_max_queue_size"]
+            ),
         )
 
     def public_options(self) -> Mapping[str, str]:

@@ -38,7 +38,9 @@ class FamilySpans:
             return
         parent = self._requests.get(trace.parent_id, self._root)
         started_ns = dict(trace.stamps()).get("REQUEST_START", trace.family.begun_ns)
-        span = self._requests[trace.id] = self._start(trace.model_name, set_span_in_context(parent), started_ns)
+        span = self._requests[trace.id] = self._start(
+            trace.model_name, set_span_in_context(parent), started_ns
+        )
         span.set_attribute("triton.model_name", trace.model_name)
         span.set_attribute("triton.model_version", trace.model_version)
         span.set_attribute("triton.trace_id", trace.id)
@@ -61,7 +63,13 @@ class FamilySpans:
         if request is not None and "COMPUTE_START" in stamps:
             compute = self._start("compute", set_span_in_context(request), stamps["COMPUTE_START"])
         for name, ns in trace.stamps():
-            span = compute if name.startswith(_COMPUTE) else request if name in _OF_REQUEST else self._root
+            span = (
+                compute
+                if name.startswith(_COMPUTE)
+                else request
+                if name in _OF_REQUEST
+                else self._root
+            )
             if span is not None:
                 span.add_event(name, timestamp=ns + self._offset_ns)
         if compute is not None:
@@ -71,5 +79,8 @@ class FamilySpans:
 
     def _start(self, name: str, parent: Context | None, ns: int) -> Span:
         return self._tracer.start_span(
-            name, parent if parent is not None else Context(), SpanKind.SERVER, start_time=ns + self._offset_ns
+            name,
+            parent if parent is not None else Context(),
+            SpanKind.SERVER,
+            start_time=ns + self._offset_ns,
         )

@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tritonpy import CallbackSink, Engine, InferRequest, InferResponse, InvalidArgument, Tensor, TritonError
+from tritonpy import (
+    CallbackSink,
+    Engine,
+    InferRequest,
+    InferResponse,
+    InvalidArgument,
+    Tensor,
+    TritonError,
+)
 from tritonpy.config import decode_options
 from tritonpy.frontend import Router, RouterContext
 from tritonpy.metrics import CustomMetrics
@@ -28,7 +36,9 @@ class ScriptedRouter(Router):
     """
 
     def __init__(self, toy: ToyEngine) -> None:
-        super().__init__(NoOptions(), toy, RouterContext(CustomMetrics(), logging.getLogger("test")))
+        super().__init__(
+            NoOptions(), toy, RouterContext(CustomMetrics(), logging.getLogger("test"))
+        )
         self.models: dict[tuple[str, int], Act] = {}
         self.calls: list[tuple[str, int]] = []
         self.held: list[InferRequest] = []
@@ -48,7 +58,9 @@ class ScriptedRouter(Router):
         return self.engine.model_config("identity")
 
     def good(self, request: InferRequest) -> None:
-        request.respond(InferResponse([numbers(7)], request.model_name, request.model_version, request.id))
+        request.respond(
+            InferResponse([numbers(7)], request.model_name, request.model_version, request.id)
+        )
 
     def bad(self, request: InferRequest) -> None:
         request.respond(InferResponse.failed(request, TritonError("it failed")))
@@ -70,7 +82,9 @@ def numbers(*values: float) -> Tensor:
 def router_of(engine: Engine, **options: Any) -> TrafficRouter:
     metrics = CustomMetrics()
     router = TrafficRouter(
-        decode_options(TrafficOptions, options, ""), engine, RouterContext(metrics, logging.getLogger("test"))
+        decode_options(TrafficOptions, options, ""),
+        engine,
+        RouterContext(metrics, logging.getLogger("test")),
     )
     router.metrics = metrics  # type: ignore[attr-defined]
     return router

@@ -28,7 +28,8 @@ def test_failures_never_exceed_their_share(share: float, events: list[int]) -> N
             failure_budget.end_request(counted=event != 3, failed=event == 2)
         assert failure_budget.failures <= share * failure_budget.responses
         assert (
-            failure_budget.failures + failure_budget.open <= share * failure_budget.responses or not failure_budget.open
+            failure_budget.failures + failure_budget.open <= share * failure_budget.responses
+            or not failure_budget.open
         )
 
 
@@ -86,7 +87,13 @@ def test_a_good_canary_is_promoted_and_a_bad_one_is_rolled_back() -> None:
 def test_a_violation_is_found_over_all_steps() -> None:
     steps = [CanaryStep(0.05 * number, requests=60) for number in range(1, 11)]
     canary = CanaryRun(
-        Canary("model", 2, steps=steps, limits=CanaryLimits(error_rate=0.05, error_rate_over_primary=None)), 0
+        Canary(
+            "model",
+            2,
+            steps=steps,
+            limits=CanaryLimits(error_rate=0.05, error_rate_over_primary=None),
+        ),
+        0,
     )
     while canary.is_live:
         for number in range(20):

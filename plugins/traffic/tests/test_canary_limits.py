@@ -7,7 +7,9 @@ import pytest
 from tritonpy_traffic.canary_limits import ResponseStats, find_violation
 from tritonpy_traffic.spec import CanaryLimits
 
-NONE = CanaryLimits(error_rate=None, error_rate_over_primary=None, latency_ms=None, latency_over_primary=None)
+NONE = CanaryLimits(
+    error_rate=None, error_rate_over_primary=None, latency_ms=None, latency_over_primary=None
+)
 
 
 def sample(count: int, error_rate: float = 0, ms: float = 10, seed: int = 0) -> ResponseStats:
@@ -25,12 +27,22 @@ def test_without_limits_there_is_no_violation() -> None:
     ("limits", "canary", "text"),
     [
         (CanaryLimits(error_rate=0.05), sample(200, 0.3), "error rate: "),
-        (CanaryLimits(error_rate=None, error_rate_over_primary=0.01), sample(400, 0.2), "more is the limit"),
-        (CanaryLimits(latency_over_primary=None, latency_ms=15), sample(400, 0, 30), ", the limit is 15 ms"),
+        (
+            CanaryLimits(error_rate=None, error_rate_over_primary=0.01),
+            sample(400, 0.2),
+            "more is the limit",
+        ),
+        (
+            CanaryLimits(latency_over_primary=None, latency_ms=15),
+            sample(400, 0, 30),
+            ", the limit is 15 ms",
+        ),
         (CanaryLimits(latency_over_primary=1.5), sample(400, 0, 30), "times that is the limit"),
     ],
 )
-def test_each_violated_limit_is_named(limits: CanaryLimits, canary: ResponseStats, text: str) -> None:
+def test_each_violated_limit_is_named(
+    limits: CanaryLimits, canary: ResponseStats, text: str
+) -> None:
     assert text in find_violation(limits, canary, sample(1000), 0.01)
     assert find_violation(limits, sample(400, seed=1), sample(1000), 0.01) == ""
 
@@ -47,7 +59,9 @@ def test_without_enough_primary_responses_there_is_no_violation() -> None:
 
 
 def test_a_good_canary_survives_repeated_checks() -> None:
-    limits = CanaryLimits(error_rate=0.05, error_rate_over_primary=0.01, latency_ms=16, latency_over_primary=1.2)
+    limits = CanaryLimits(
+        error_rate=0.05, error_rate_over_primary=0.01, latency_ms=16, latency_over_primary=1.2
+    )
     rejected = 0
     for seed in range(60):
         source, canary, primary = random.Random(seed), ResponseStats(), ResponseStats()

@@ -36,13 +36,25 @@ def test_equal_responses_have_no_difference(value: Any) -> None:
 @pytest.mark.parametrize(
     ("one", "other", "text"),
     [
-        (response(OUT=[1.0, 2.0]), response(OUT=[1.0, 2.5]), "output 'OUT': 1 of 2 elements differ"),
+        (
+            response(OUT=[1.0, 2.0]),
+            response(OUT=[1.0, 2.5]),
+            "output 'OUT': 1 of 2 elements differ",
+        ),
         (response(OUT=[1.0]), response(OUT=[np.nan]), "output 'OUT': 1 of 1 elements differ"),
-        (response(OUT=np.array([b"a"])), response(OUT=np.array([b"b"])), "output 'OUT': 1 of 1 elements differ"),
+        (
+            response(OUT=np.array([b"a"])),
+            response(OUT=np.array([b"b"])),
+            "output 'OUT': 1 of 1 elements differ",
+        ),
         (response(OUT=[True]), response(OUT=[False]), "output 'OUT': 1 of 1 elements differ"),
         (response(OUT=[1]), response(OUT=[1.0]), "output 'OUT': datatype FP64 instead of INT64"),
         (response(OUT=[1]), response(OUT=[[1]]), "output 'OUT': shape [1, 1] instead of [1]"),
-        (response(OUT=[1]), response(OUT=[1], MORE=[1]), "outputs ['MORE', 'OUT'] instead of ['OUT']"),
+        (
+            response(OUT=[1]),
+            response(OUT=[1], MORE=[1]),
+            "outputs ['MORE', 'OUT'] instead of ['OUT']",
+        ),
         (response(OUT=[1]), response("broken"), "error 'broken' instead of a response"),
         (response("broken"), response(OUT=[1]), "a response instead of error 'broken'"),
     ],
@@ -55,7 +67,9 @@ def test_errors_with_different_texts_are_equal() -> None:
     assert compare(response("one"), response("other")) == ""
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int64, np.uint64, np.float32, np.float64, np.float16])
+@pytest.mark.parametrize(
+    "dtype", [np.uint8, np.int8, np.int64, np.uint64, np.float32, np.float64, np.float16]
+)
 def test_numbers_may_differ_within_the_tolerance(dtype: Any) -> None:
     one, near, far = (response(OUT=np.array([value], dtype)) for value in (100, 102, 104))
     for tolerance in (Tolerance(absolute=2), Tolerance(relative=0.02)):
@@ -66,7 +80,12 @@ def test_numbers_may_differ_within_the_tolerance(dtype: Any) -> None:
 def test_differences_that_overflow_are_found() -> None:
     ends = np.iinfo(np.int64)
     assert (
-        compare(response(OUT=np.array([ends.min])), response(OUT=np.array([ends.max])), Tolerance(absolute=1e6)) != ""
+        compare(
+            response(OUT=np.array([ends.min])),
+            response(OUT=np.array([ends.max])),
+            Tolerance(absolute=1e6),
+        )
+        != ""
     )
 
 
@@ -83,5 +102,8 @@ def test_responses_of_decoupled_models_are_compared_in_order() -> None:
     empty = InferResponse((), empty=True)
     one, two = response(OUT=[1]), response(OUT=[2])
     assert describe_difference([one, two, empty], [one, two], EXACT, {}) == ""
-    assert describe_difference([one, two, empty], [one, empty], EXACT, {}) == "1 responses instead of 2"
+    assert (
+        describe_difference([one, two, empty], [one, empty], EXACT, {})
+        == "1 responses instead of 2"
+    )
     assert describe_difference([one, two], [one, one], EXACT, {}) != ""

@@ -26,16 +26,25 @@ def outcomes(seed: int, rate: float, count: int) -> list[tuple[int, int]]:
 def test_the_error_probability_holds_over_all_trials(rate: float, truth: float) -> None:
     runs = 300
     wrong = sum(
-        any(rate_exceeds(bad, total, rate, 0.05) for bad, total in outcomes(seed, rate * truth, 1000))
+        any(
+            rate_exceeds(bad, total, rate, 0.05)
+            for bad, total in outcomes(seed, rate * truth, 1000)
+        )
         for seed in range(runs)
     )
     assert wrong <= 0.05 * runs + 3 * (0.05 * 0.95 * runs) ** 0.5
 
 
-@pytest.mark.parametrize(("rate", "true_rate", "within"), [(0.05, 1.0, 5), (0.05, 0.5, 40), (0.01, 0.05, 600)])
+@pytest.mark.parametrize(
+    ("rate", "true_rate", "within"), [(0.05, 1.0, 5), (0.05, 0.5, 40), (0.01, 0.05, 600)]
+)
 def test_a_much_higher_rate_is_found_soon(rate: float, true_rate: float, within: int) -> None:
     found = [
-        next(total for bad, total in outcomes(seed, true_rate, 5000) if rate_exceeds(bad, total, rate, 0.01))
+        next(
+            total
+            for bad, total in outcomes(seed, true_rate, 5000)
+            if rate_exceeds(bad, total, rate, 0.01)
+        )
         for seed in range(100)
     ]
     assert sorted(found)[90] <= within

@@ -24,5 +24,8 @@ class TestTrafficRouterWithRoutesNamedLikeModels(TestTrafficRouterWithoutRoutes)
     """The routes have the names of the toy models and lead to them, which must make no difference."""
 
     options: ClassVar[Mapping[str, Any]] = {
-        "routes": {name: {"targets": [{"model": name}]} for name in ("identity", "text", "failing", "repeat")}
+        "routes": {
+            name: {"targets": [{"model": name}]}
+            for name in ("identity", "text", "failing", "repeat")
+        }
     }

@@ -23,7 +23,9 @@ def test_keys_are_distributed_by_weight() -> None:
 
 
 @given(WEIGHTS, st.text())
-def test_every_target_with_a_weight_is_ranked_once_in_any_order(weights: dict[str, float], key: str) -> None:
+def test_every_target_with_a_weight_is_ranked_once_in_any_order(
+    weights: dict[str, float], key: str
+) -> None:
     found = ranked("route", key, weights.items())
     assert sorted(found) == sorted(name for name, weight in weights.items() if weight > 0)
     assert found == ranked("route", key, reversed(list(weights.items())))

@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy_traffic.low_discrepancy import GOLDEN, SQUARE_ROOT_OF_2, SQUARE_ROOT_OF_3, LowDiscrepancySequence
+from tritonpy_traffic.low_discrepancy import (
+    GOLDEN,
+    SQUARE_ROOT_OF_2,
+    SQUARE_ROOT_OF_3,
+    LowDiscrepancySequence,
+)
 
 
 @pytest.mark.parametrize("increment", [GOLDEN, SQUARE_ROOT_OF_2, SQUARE_ROOT_OF_3])

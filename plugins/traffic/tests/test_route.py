@@ -23,7 +23,12 @@ from tritonpy_traffic.router import TrafficRouter
 from .scripted_router import ScriptedRouter, infer, request_of, router_of
 
 A, B = {"model": "a", "version": 1}, {"model": "b"}
-CANARY = {"model": "a", "version": 2, "steps": [{"share": 1, "requests": 1000}], "max_failed_share": 1}
+CANARY = {
+    "model": "a",
+    "version": 2,
+    "steps": [{"share": 1, "requests": 1000}],
+    "max_failed_share": 1,
+}
 
 
 def routed(engine: ScriptedRouter, **spec: Any) -> tuple[TrafficRouter, Route]:
@@ -47,7 +52,12 @@ def test_a_rejected_request_is_restored(engine: ScriptedRouter) -> None:
     with pytest.raises(InvalidArgument) as caught:
         router.infer(request)
     assert caught.value is error
-    assert (request.model_name, request.model_version, request.sink, responses) == ("route", -1, sink, [])
+    assert (request.model_name, request.model_version, request.sink, responses) == (
+        "route",
+        -1,
+        sink,
+        [],
+    )
 
 
 def test_an_unexpected_error_is_raised_unchanged(engine: ScriptedRouter) -> None:
@@ -63,7 +73,9 @@ def test_an_unexpected_error_is_raised_unchanged(engine: ScriptedRouter) -> None
     assert router._table.get("route").shadow_traffic.to_json()["open"] == 0  # type: ignore[union-attr]
 
 
-def test_a_missing_target_is_skipped_and_logged_once(engine: ScriptedRouter, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_target_is_skipped_and_logged_once(
+    engine: ScriptedRouter, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     router, route = routed(engine, targets=[A, {**B, "weight": 0.000001}])
     del engine.models["a", 1]
@@ -76,7 +88,13 @@ def test_a_missing_target_is_skipped_and_logged_once(engine: ScriptedRouter, cap
     infer(router)
     assert engine.calls == [("b", -1)] * 3 + [("a", 1), ("b", -1)]
     values = [record.message for record in caplog.records]
-    assert sum("skipping target a:1: Request for unknown model: 'a' is not found" in text for text in values) == 2
+    assert (
+        sum(
+            "skipping target a:1: Request for unknown model: 'a' is not found" in text
+            for text in values
+        )
+        == 2
+    )
     assert sum("a:1 serves again" in text for text in values) == 1
 
 
@@ -98,14 +116,19 @@ def test_a_target_that_is_not_ready_is_not_named_to_clients(
 
     monkeypatch.setattr(engine, "model_config", model_config)
     router, _ = routed(engine, targets=[A])
-    with pytest.raises(Unavailable, match=r"^Request for unknown model: 'route' is not at ready state$"):
+    with pytest.raises(
+        Unavailable, match=r"^Request for unknown model: 'route' is not at ready state$"
+    ):
         infer(router)
 
 
 @pytest.mark.parametrize(
-    "error", [QueueFull("full"), Unavailable("stopping"), ResourceExhausted("quota"), Cancelled("gone")]
+    "error",
+    [QueueFull("full"), Unavailable("stopping"), ResourceExhausted("quota"), Cancelled("gone")],
 )
-def test_a_request_that_a_ready_target_rejects_is_not_retried(engine: ScriptedRouter, error: TritonError) -> None:
+def test_a_request_that_a_ready_target_rejects_is_not_retried(
+    engine: ScriptedRouter, error: TritonError
+) -> None:
     engine.models["a", 1] = engine.rejecting(error)
     router, _ = routed(engine, targets=[{**A, "weight": 1e9}, B])
     with pytest.raises(type(error)):
@@ -114,7 +137,9 @@ def test_a_request_that_a_ready_target_rejects_is_not_retried(engine: ScriptedRo
 
 
 @pytest.mark.parametrize("error", [InvalidArgument("unexpected input"), QueueFull("full")])
-def test_a_rejection_by_a_canary_is_a_failure_hidden_from_clients(engine: ScriptedRouter, error: TritonError) -> None:
+def test_a_rejection_by_a_canary_is_a_failure_hidden_from_clients(
+    engine: ScriptedRouter, error: TritonError
+) -> None:
     engine.models["a", 2] = engine.rejecting(error)
     router, route = routed(engine, canary=CANARY)
     for _ in range(20):
@@ -141,7 +166,11 @@ def test_a_missing_canary_is_not_judged(engine: ScriptedRouter) -> None:
     for _ in range(20):
         infer(router)
     assert route.run is not None
-    assert (route.run.is_live, route.run.canary.responses, route.run.failure_budget.open) == (True, 0, 0)
+    assert (route.run.is_live, route.run.canary.responses, route.run.failure_budget.open) == (
+        True,
+        0,
+        0,
+    )
 
 
 def test_a_loading_canary_is_not_judged(engine: ScriptedRouter) -> None:
@@ -150,10 +179,15 @@ def test_a_loading_canary_is_not_judged(engine: ScriptedRouter) -> None:
     for _ in range(20):
         assert infer(router)[0].error is None
     assert route.run is not None
-    assert (route.run.is_live, route.run.canary.responses, route.run.failure_budget.open) == (True, 0, 0)
-    assert {target_counters.target.label: target_counters.skipped for target_counters in route.counters.all()}[
-        "a:2"
-    ] > 0
+    assert (route.run.is_live, route.run.canary.responses, route.run.failure_budget.open) == (
+        True,
+        0,
+        0,
+    )
+    assert {
+        target_counters.target.label: target_counters.skipped
+        for target_counters in route.counters.all()
+    }["a:2"] > 0
     engine.models["a", 2] = engine.good
     infer(router)
     assert route.run.canary.responses == 1
@@ -174,12 +208,18 @@ def test_canary_requests_in_flight_count_as_failures(engine: ScriptedRouter) -> 
 
 
 def test_a_cancelled_request_is_not_counted(engine: ScriptedRouter) -> None:
-    engine.models["a", 2] = lambda request: request.respond(InferResponse.failed(request, Cancelled("by its client")))
+    engine.models["a", 2] = lambda request: request.respond(
+        InferResponse.failed(request, Cancelled("by its client"))
+    )
     router, route = routed(engine, canary=CANARY)
     for _ in range(50):
         infer(router)
     assert route.run is not None
-    assert (route.run.is_live, route.run.failure_budget.open, route.run.canary.responses) == (True, 0, 0)
+    assert (route.run.is_live, route.run.failure_budget.open, route.run.canary.responses) == (
+        True,
+        0,
+        0,
+    )
     assert sum(target_counters.requests for target_counters in route.counters.all()) == len(
         [each for each in engine.calls if each[1] == 1]
     )
@@ -189,7 +229,10 @@ def test_a_promoted_canary_replaces_the_primary_with_its_weight(engine: Scripted
     router, route = routed(engine, targets=[{**A, "weight": 3}, B], canary=CANARY)
     revision = route.revision
     assert route.promote()
-    assert [(target.label, target.weight) for target in route.spec.targets] == [("a:2", 3), ("b", 1)]
+    assert [(target.label, target.weight) for target in route.spec.targets] == [
+        ("a:2", 3),
+        ("b", 1),
+    ]
     assert route.spec.canary is None
     assert route.revision > revision
     assert not route.promote()

@@ -70,16 +70,27 @@ def test_problems_are_reported_together(engine: ScriptedRouter) -> None:
     for raw in (None, [], "text", {}):
         with pytest.raises(InvalidArgument, match="the route has 1 problem:"):
             table.put("route", raw, None)
-    with pytest.raises(InvalidArgument, match=r"(?s)2 problems:.*weights are all 0.*'X-Other' is not available"):
-        table.put("route", {"targets": [{"model": "a", "weight": 0}], "sticky": {"header": "X-Other"}}, None)
+    with pytest.raises(
+        InvalidArgument, match=r"(?s)2 problems:.*weights are all 0.*'X-Other' is not available"
+    ):
+        table.put(
+            "route",
+            {"targets": [{"model": "a", "weight": 0}], "sticky": {"header": "X-Other"}},
+            None,
+        )
     table.put("route", {**A, "sticky": {"header": "x-known"}}, None)
     assert list(table.routes) == ["route"]
 
 
 def test_targets_that_are_not_ready_cause_warnings(engine: ScriptedRouter) -> None:
     table = table_of(engine)
-    route = table.put("route", {**A, "shadow": {"model": "missing"}, "canary": {"model": "a", "version": 9}}, None)
-    assert [text.split(" is not")[0] for text in table.warnings(route.spec)] == ["target 'a:9'", "target 'missing'"]
+    route = table.put(
+        "route", {**A, "shadow": {"model": "missing"}, "canary": {"model": "a", "version": 9}}, None
+    )
+    assert [text.split(" is not")[0] for text in table.warnings(route.spec)] == [
+        "target 'a:9'",
+        "target 'missing'",
+    ]
 
 
 def test_automatic_changes_are_saved(engine: ScriptedRouter, tmp_path: Path) -> None:
@@ -93,7 +104,10 @@ def test_automatic_changes_are_saved(engine: ScriptedRouter, tmp_path: Path) -> 
     router.close()
     again = table_of(engine, state_file=str(path)).get("route")
     assert again.run is not None
-    assert (again.run.state.value, again.run.reason) == ("rolled back", route.run.reason if route.run else "")
+    assert (again.run.state.value, again.run.reason) == (
+        "rolled back",
+        route.run.reason if route.run else "",
+    )
     assert again.revision > route.revision > before
 
 
@@ -102,7 +116,13 @@ def test_a_step_is_saved_and_restarts(engine: ScriptedRouter, tmp_path: Path) ->
     table = table_of(engine, **options)
     route = table.put(
         "route",
-        {**A, "canary": {**CANARY, "steps": [{"share": 0.1, "requests": 1}, {"share": 0.2, "seconds": 9}]}},
+        {
+            **A,
+            "canary": {
+                **CANARY,
+                "steps": [{"share": 0.1, "requests": 1}, {"share": 0.2, "seconds": 9}],
+            },
+        },
         None,
     )
     assert route.run is not None
@@ -114,7 +134,9 @@ def test_a_step_is_saved_and_restarts(engine: ScriptedRouter, tmp_path: Path) ->
     assert (again.step, again.is_live, again.canary.responses) == (1, True, 0)
 
 
-def test_a_changed_configuration_overrides_run_time_changes(engine: ScriptedRouter, tmp_path: Path) -> None:
+def test_a_changed_configuration_overrides_run_time_changes(
+    engine: ScriptedRouter, tmp_path: Path
+) -> None:
     options = {"state_file": str(tmp_path / "routes.json")}
     configured = {"changed": A, "left": A, "edited": A}
     table = table_of(engine, **options, routes=configured)
@@ -125,7 +147,8 @@ def test_a_changed_configuration_overrides_run_time_changes(engine: ScriptedRout
     table.close()
     edited = {**configured, "edited": {"targets": [{"model": "a", "version": 2}]}}
     labels = {
-        name: route.spec.targets[0].label for name, route in table_of(engine, **options, routes=edited).routes.items()
+        name: route.spec.targets[0].label
+        for name, route in table_of(engine, **options, routes=edited).routes.items()
     }
     assert labels == {"changed": "b", "edited": "a:2", "made": "b"}
     del edited["changed"]

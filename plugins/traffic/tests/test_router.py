@@ -39,7 +39,9 @@ def test_metadata_calls_go_to_the_first_target_that_serves() -> None:
         targets = [{"model": "missing"}, {"model": "identity", "version": 1}, {"model": "text"}]
         router = router_of(toy, routes={"route": {"targets": targets}})  # type: ignore[arg-type]
         assert router.is_model_ready("route")
-        assert router.model_metadata("route") == msgspec.structs.replace(toy.model_metadata("identity"), name="route")
+        assert router.model_metadata("route") == msgspec.structs.replace(
+            toy.model_metadata("identity"), name="route"
+        )
         config = router.model_config("route")
         assert (config.name, config.input) == ("route", toy.model_config("identity").input)
         assert router.model_config("route") is config
@@ -57,7 +59,12 @@ def test_metadata_calls_go_to_the_first_target_that_serves() -> None:
 
 def test_metrics_cover_each_route_target_and_copy(engine: ScriptedRouter) -> None:
     engine.models["a", 2] = engine.bad
-    canary = {"model": "a", "version": 2, "max_failed_share": 1, "steps": [{"share": 1, "seconds": 3600}]}
+    canary = {
+        "model": "a",
+        "version": 2,
+        "max_failed_share": 1,
+        "steps": [{"share": 1, "seconds": 3600}],
+    }
     router = router_of(engine, routes={"route": {**A, "canary": canary, "shadow": {"model": "b"}}})
     for _ in range(12):
         infer(router)
@@ -73,8 +80,15 @@ def test_metrics_cover_each_route_target_and_copy(engine: ScriptedRouter) -> Non
     assert failures == values["tritonpy_route_requests", "2", "a", "route"] >= 2
     assert values["tritonpy_route_requests", "1", "a", "route"] + failures == 12
     assert values["tritonpy_route_canary_rollbacks", "route"] == 1
-    assert values["tritonpy_route_canary_step", "route"] == values["tritonpy_route_canary_share", "route"] == 0
-    assert sum(value for key, value in values.items() if key[0] == "tritonpy_route_shadow_copies") == 12
+    assert (
+        values["tritonpy_route_canary_step", "route"]
+        == values["tritonpy_route_canary_share", "route"]
+        == 0
+    )
+    assert (
+        sum(value for key, value in values.items() if key[0] == "tritonpy_route_shadow_copies")
+        == 12
+    )
     (latency,) = [
         metric.histogram
         for metric in families["tritonpy_route_latency_seconds"].metrics
@@ -86,11 +100,15 @@ def test_metrics_cover_each_route_target_and_copy(engine: ScriptedRouter) -> Non
 
 def test_operations_return_their_results(engine: ScriptedRouter) -> None:
     router = router_of(engine)
-    operations = {operation.name: response for operation, response in router.router_operations().items()}
+    operations = {
+        operation.name: response for operation, response in router.router_operations().items()
+    }
     spec = {**A, "canary": {"model": "a", "version": 2}}
     made = operations["put_route"](OperationCall({"route": "one"}, spec, 0))
     assert (made["name"], made["warnings"], made["canary"]["state"]) == ("one", [], "running")
-    again = operations["put_route"](OperationCall({"route": "one"}, made["route"], made["revision"]))
+    again = operations["put_route"](
+        OperationCall({"route": "one"}, made["route"], made["revision"])
+    )
     assert again["route"] == made["route"]
     rolled = operations["roll_back_canary"](OperationCall({"route": "one"}))
     assert (rolled["canary"]["state"], rolled["canary"]["reason"]) == ("rolled back", "requested")
@@ -98,7 +116,9 @@ def test_operations_return_their_results(engine: ScriptedRouter) -> None:
     promoted = operations["promote_canary"](OperationCall({"route": "one"}))
     assert promoted["route"]["targets"] == [{"model": "a", "version": 2, "weight": 1.0}]
     assert promoted["statistics"]["promotions"] == promoted["statistics"]["rollbacks"] == 1
-    assert [each["name"] for each in operations["list_routes"](OperationCall())["routes"]] == ["one"]
+    assert [each["name"] for each in operations["list_routes"](OperationCall())["routes"]] == [
+        "one"
+    ]
     assert operations["delete_route"](OperationCall({"route": "one"})) == {}
     with pytest.raises(NotFound):
         operations["get_route"](OperationCall({"route": "one"}))

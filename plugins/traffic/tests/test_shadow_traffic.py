@@ -16,7 +16,10 @@ WAIT_S = 30
 
 
 def shadowed(engine: ScriptedRouter, **shadow: Any) -> tuple[TrafficRouter, ShadowTraffic]:
-    spec = {"targets": [{"model": "a", "version": 1}], "shadow": {"model": "b", "version": 2, **shadow}}
+    spec = {
+        "targets": [{"model": "a", "version": 1}],
+        "shadow": {"model": "b", "version": 2, **shadow},
+    }
     router = router_of(engine, routes={"route": spec})
     shadow_traffic = router._table.get("route").shadow_traffic
     assert shadow_traffic is not None
@@ -65,7 +68,9 @@ def test_a_copy_is_sent_after_the_client_s_response(engine: ScriptedRouter) -> N
 
 def test_a_copy_is_not_charged_to_a_client_s_quota(engine: ScriptedRouter) -> None:
     parents: list[InferRequest | None] = []
-    engine.models["b", 2] = lambda request: (parents.append(request.parent), engine.good(request))[1]
+    engine.models["b", 2] = lambda request: (parents.append(request.parent), engine.good(request))[
+        1
+    ]
     router, shadow_traffic = shadowed(engine)
     infer(router, principal="alice")
     assert outcomes_after_close(router, shadow_traffic) == {"same": 1}
@@ -106,7 +111,9 @@ def failing(text: str) -> Any:
     return lambda request: request.respond(InferResponse.failed(request, TritonError(text)))
 
 
-def test_a_target_that_returns_errors_fails(engine: ScriptedRouter, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_target_that_returns_errors_fails(
+    engine: ScriptedRouter, caplog: pytest.LogCaptureFixture
+) -> None:
     engine.models["b", 2] = failing("broken")
     router, shadow_traffic = shadowed(engine)
     for _ in range(5):
@@ -114,12 +121,19 @@ def test_a_target_that_returns_errors_fails(engine: ScriptedRouter, caplog: pyte
     assert outcomes_after_close(router, shadow_traffic) == {"failed": 5}
     assert caplog.text.count("it fails: broken") == 1
     summary = shadow_traffic.to_json()
-    assert (summary["last_failure"], summary["last_difference"], summary["open"]) == ("it fails: broken", "", 0)
+    assert (summary["last_failure"], summary["last_difference"], summary["open"]) == (
+        "it fails: broken",
+        "",
+        0,
+    )
     assert summary["p50_ms"] is None  # errors do not count in the latency
 
 
 def test_errors_of_both_targets_are_the_same(engine: ScriptedRouter) -> None:
-    engine.models["a", 1], engine.models["b", 2] = failing("broken"), failing("broken in other words")
+    engine.models["a", 1], engine.models["b", 2] = (
+        failing("broken"),
+        failing("broken in other words"),
+    )
     router, shadow_traffic = shadowed(engine)
     infer(router)
     assert outcomes_after_close(router, shadow_traffic) == {"same": 1}
@@ -132,7 +146,9 @@ def test_a_response_where_the_primary_fails_is_different(engine: ScriptedRouter)
     assert outcomes_after_close(router, shadow_traffic) == {"different": 1}
 
 
-def test_an_unexpected_error_releases_the_copy(engine: ScriptedRouter, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_error_releases_the_copy(
+    engine: ScriptedRouter, caplog: pytest.LogCaptureFixture
+) -> None:
     def broken(_request: InferRequest) -> None:
         raise RuntimeError("a bug")
 
@@ -145,7 +161,9 @@ def test_an_unexpected_error_releases_the_copy(engine: ScriptedRouter, caplog: p
     assert "a bug" in caplog.text
 
 
-def test_unreadable_responses_release_the_copy(engine: ScriptedRouter, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_responses_release_the_copy(
+    engine: ScriptedRouter, caplog: pytest.LogCaptureFixture
+) -> None:
     unreadable = Tensor("OUT", "FP32", (2,), b"too short")
     engine.models["b", 2] = lambda request: request.respond(InferResponse([unreadable]))
     engine.models["a", 1] = lambda request: request.respond(InferResponse([numbers(1, 2)]))
@@ -169,7 +187,9 @@ def test_requests_that_cannot_be_compared_are_counted(engine: ScriptedRouter) ->
     router, shadow_traffic = shadowed(engine)
     infer(router, sequence=SequenceInfo(1))
     infer(router, uses_regions=True)
-    engine.models["a", 1] = lambda request: request.respond(InferResponse.failed(request, Cancelled("gone")))
+    engine.models["a", 1] = lambda request: request.respond(
+        InferResponse.failed(request, Cancelled("gone"))
+    )
     infer(router)
     assert outcomes_after_close(router, shadow_traffic) == {"uncompared": 3}
     assert ("b", 2) not in engine.calls
@@ -177,7 +197,9 @@ def test_requests_that_cannot_be_compared_are_counted(engine: ScriptedRouter) ->
 
 def test_concurrent_requests_are_copied(engine: ScriptedRouter) -> None:
     router, shadow_traffic = shadowed(engine, max_open=100_000)
-    threads = [threading.Thread(target=lambda: [infer(router) for _ in range(200)]) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: [infer(router) for _ in range(200)]) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -26,7 +26,10 @@ A, B = {"model": "a"}, {"model": "b", "version": 3}
         ({"targets": [A], "canary": A}, ["canary: 'a' is a target already"]),
         ({"targets": [A], "canary": B}, []),
         (
-            {"targets": [A], "canary": {**B, "steps": [{"share": 0.5}, {"share": 0.5, "seconds": 1}]}},
+            {
+                "targets": [A],
+                "canary": {**B, "steps": [{"share": 0.5}, {"share": 0.5, "seconds": 1}]},
+            },
             [
                 "canary.steps[0]: set seconds or requests, otherwise the step ends immediately",
                 "canary.steps[1].share: 0.5 does not rise from 0.5",
@@ -34,12 +37,19 @@ A, B = {"model": "a"}, {"model": "b", "version": 3}
         ),
     ],
 )
-def test_problems_of_several_fields_are_reported_together(raw: dict[str, Any], problems: list[str]) -> None:
+def test_problems_of_several_fields_are_reported_together(
+    raw: dict[str, Any], problems: list[str]
+) -> None:
     assert list(decode_options(RouteSpec, raw, "").problems()) == problems
 
 
 def test_all_problems_of_configured_routes_are_reported() -> None:
-    raw = {"routes": {"one": {"targets": [B, B], "sticky": {}}, "two": {"targets": [{**A, "weight": 0}]}}}
+    raw = {
+        "routes": {
+            "one": {"targets": [B, B], "sticky": {}},
+            "two": {"targets": [{**A, "weight": 0}]},
+        }
+    }
     with pytest.raises(InvalidServerConfig) as caught:
         decode_options(TrafficOptions, raw, "routers.traffic")
     for text in ("routes.one.targets: 'b:3'", "routes.one.sticky: ", "routes.two.targets: "):
@@ -53,5 +63,8 @@ def test_a_name_that_does_not_fit_in_a_path_is_rejected(name: str) -> None:
 
 
 def test_headers_are_those_of_routes_and_sticky_headers() -> None:
-    raw = {"routes": {"r": {"targets": [A], "sticky": {"header": "X-User"}}}, "sticky_headers": ["Cookie"]}
+    raw = {
+        "routes": {"r": {"targets": [A], "sticky": {"header": "X-User"}}},
+        "sticky_headers": ["Cookie"],
+    }
     assert decode_options(TrafficOptions, raw, "").headers == {"x-user", "cookie"}

@@ -54,7 +54,10 @@ def test_without_a_path_nothing_is_saved() -> None:
 def test_an_unreadable_file_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "routes.json"
     path.write_bytes(content)
-    with pytest.raises(StartupError, match=r"cannot read routes of .*routes\.json: .* Repair the file, or remove it"):
+    with pytest.raises(
+        StartupError,
+        match=r"cannot read routes of .*routes\.json: .* Repair the file, or remove it",
+    ):
         StateFile(path).load()
 
 
@@ -63,14 +66,18 @@ def test_a_missing_folder_fails_the_start(tmp_path: Path) -> None:
         StateFile(tmp_path / "nowhere" / "routes.json").load()
 
 
-def test_a_full_disk_is_reported_and_leaves_no_partial_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_and_leaves_no_partial_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     file = StateFile(tmp_path / "routes.json")
     file.save(SAVED)
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(Internal, match=r"the routes are changed, but cannot be saved in .* No space left"):
+    with pytest.raises(
+        Internal, match=r"the routes are changed, but cannot be saved in .* No space left"
+    ):
         file.save(SavedState(8))
     assert [path.name for path in tmp_path.iterdir()] == ["routes.json"]
     assert file.load() == SAVED

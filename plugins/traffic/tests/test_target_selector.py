@@ -26,7 +26,12 @@ def test_all_targets_with_weight_are_candidates() -> None:
 
 def test_a_key_is_a_header_or_a_parameter_or_the_sequence() -> None:
     request = InferRequest(
-        "route", {}, NOWHERE, parameters={"user": 7}, headers={"x-user": "anne"}, sequence=SequenceInfo(5)
+        "route",
+        {},
+        NOWHERE,
+        parameters={"user": 7},
+        headers={"x-user": "anne"},
+        sequence=SequenceInfo(5),
     )
     bare = InferRequest("route", {}, NOWHERE)
     for sticky, key in (
@@ -41,8 +46,14 @@ def test_a_key_is_a_header_or_a_parameter_or_the_sequence() -> None:
 
 
 def test_keys_only_join_a_growing_canary() -> None:
-    selector, keys = TargetSelector("route", RouteSpec(TARGETS)), [str(number) for number in range(1000)]
-    shares = [{key for key in keys if selector.is_canary_request(key, share)} for share in (0.0, 0.01, 0.1, 0.5, 1.0)]
+    selector, keys = (
+        TargetSelector("route", RouteSpec(TARGETS)),
+        [str(number) for number in range(1000)],
+    )
+    shares = [
+        {key for key in keys if selector.is_canary_request(key, share)}
+        for share in (0.0, 0.01, 0.1, 0.5, 1.0)
+    ]
     for smaller, larger in pairwise(shares):
         assert smaller < larger
     assert abs(len(shares[3]) - 500) < 60

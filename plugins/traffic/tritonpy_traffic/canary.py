@@ -58,7 +58,9 @@ class CanaryRun:
     worse. All responses give more evidence.
     """
 
-    def __init__(self, spec: Canary, now_ns: int, state: CanaryState = CanaryState.RUNNING, step: int = 0) -> None:
+    def __init__(
+        self, spec: Canary, now_ns: int, state: CanaryState = CanaryState.RUNNING, step: int = 0
+    ) -> None:
         self.spec = spec
         self.state = state
         self.reason = ""
@@ -95,7 +97,7 @@ class CanaryRun:
 
     @property
     def share(self) -> float:
-        """The share of the requests that the canary receives, as far as its failure budget allows."""
+        """The canary's share of the requests, as far as its failure budget allows."""
         return self.current.share if self.is_live else 0.0
 
     def evaluate(self, now_ns: int) -> bool:
@@ -123,7 +125,9 @@ class CanaryRun:
 
     def _step_is_over(self, now_ns: int) -> bool:
         step = self.current
-        return self.canary.responses >= step.requests and now_ns - self.since_ns >= step.seconds * 1e9
+        return (
+            self.canary.responses >= step.requests and now_ns - self.since_ns >= step.seconds * 1e9
+        )
 
     def roll_back(self, reason: str) -> None:
         """Stop sending requests to the canary."""

@@ -29,7 +29,9 @@ class ResponseStats:
             self.latencies.add(ns)
 
 
-def find_violation(limits: CanaryLimits, canary: ResponseStats, primary: ResponseStats, alpha: float) -> str:
+def find_violation(
+    limits: CanaryLimits, canary: ResponseStats, primary: ResponseStats, alpha: float
+) -> str:
     """Return a description of a limit that the canary exceeds with certainty, or "".
 
     The probability of a false alarm is at most `alpha`, over all calls for one canary.
@@ -60,12 +62,17 @@ def _check_error_rate_over_primary(
     at_most = upper_bound(primary.failures, primary.responses, alpha / 2)
     if at_least <= at_most + margin:
         return ""
-    return f"error rate: {_describe_failures(canary)}, of the primary {_describe_failures(primary)}, {margin:.3g} more is the limit"
+    return (
+        f"error rate: {_describe_failures(canary)}, of the primary "
+        f"{_describe_failures(primary)}, {margin:.3g} more is the limit"
+    )
 
 
 def _check_latency(limits: CanaryLimits, canary: ResponseStats, alpha: float) -> str:
     limit, times = limits.latency_ms, canary.latencies
-    if limit is None or not rate_exceeds(times.above(limit * 1e6), times.count, 1 - limits.latency_quantile, alpha):
+    if limit is None or not rate_exceeds(
+        times.above(limit * 1e6), times.count, 1 - limits.latency_quantile, alpha
+    ):
         return ""
     return f"latency: {_describe_latency(canary, limits)}, the limit is {limit:.3g} ms"
 
@@ -80,7 +87,10 @@ def _check_latency_over_primary(
     slow = times.above(factor * certain) if certain else 0
     if not rate_exceeds(slow, times.count, 1 - limits.latency_quantile, alpha / 2):
         return ""
-    return f"latency: {_describe_latency(canary, limits)}, of the primary {_describe_latency(primary, limits)}, {factor:.3g} times that is the limit"
+    return (
+        f"latency: {_describe_latency(canary, limits)}, of the primary "
+        f"{_describe_latency(primary, limits)}, {factor:.3g} times that is the limit"
+    )
 
 
 def _quantile_upper_bound(times: Latencies, share: float, alpha: float) -> int:
@@ -88,7 +98,9 @@ def _quantile_upper_bound(times: Latencies, share: float, alpha: float) -> int:
     if not rate_exceeds(times.count, times.count, share, alpha):
         return 0
     bounds = times.bounds()
-    return bounds[bisect_left(bounds, True, key=lambda pair: rate_exceeds(pair[1], times.count, share, alpha))][0]
+    return bounds[
+        bisect_left(bounds, True, key=lambda pair: rate_exceeds(pair[1], times.count, share, alpha))
+    ][0]
 
 
 def _describe_failures(sample: ResponseStats) -> str:

@@ -30,7 +30,10 @@ def describe_difference(
 
 
 def _compare_responses(
-    primary: InferResponse, shadow: InferResponse, default: Tolerance, by_output: Mapping[str, Tolerance]
+    primary: InferResponse,
+    shadow: InferResponse,
+    default: Tolerance,
+    by_output: Mapping[str, Tolerance],
 ) -> str:
     if primary.error is not None or shadow.error is not None:
         return _compare_errors(primary, shadow)
@@ -83,6 +86,10 @@ def _exceeds_tolerance(
         if primary.dtype.kind == "i":
             # A difference that overflows is correct as an unsigned number.
             apart = apart.view(apart.dtype.str.replace("i", "u"))
-        return np.asarray(apart > tolerance.absolute + tolerance.relative * np.abs(primary.astype(np.float64)))
-    close = np.isclose(shadow, primary, rtol=tolerance.relative, atol=tolerance.absolute, equal_nan=True)
+        return np.asarray(
+            apart > tolerance.absolute + tolerance.relative * np.abs(primary.astype(np.float64))
+        )
+    close = np.isclose(
+        shadow, primary, rtol=tolerance.relative, atol=tolerance.absolute, equal_nan=True
+    )
     return np.asarray(~close)

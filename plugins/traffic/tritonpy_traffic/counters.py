@@ -60,7 +60,9 @@ class RouteCounters:
         """Return the counters of `target`."""
         target_counters = self._by_label.get(target.label)
         if target_counters is None:
-            target_counters = self._by_label[target.label] = TargetCounters(Target(target.model, target.version))
+            target_counters = self._by_label[target.label] = TargetCounters(
+                Target(target.model, target.version)
+            )
         return target_counters
 
     def all(self) -> list[TargetCounters]:

@@ -25,5 +25,7 @@ def ranked(route: str, key: str, weights: Iterable[tuple[str, float]]) -> list[s
 
     If the first target is not available, the key goes to the second.
     """
-    scores = [(-weight / log(point(route, name, key)), name) for name, weight in weights if weight > 0]
+    scores = [
+        (-weight / log(point(route, name, key)), name) for name, weight in weights if weight > 0
+    ]
     return [name for _, name in sorted(scores, reverse=True)]

@@ -23,7 +23,11 @@ def _share(route: Route) -> float:
 
 
 _PER_TARGET: tuple[tuple[str, str, Callable[[TargetCounters], int]], ...] = (
-    ("requests", "Number of responses by route and target", lambda target_counters: target_counters.requests),
+    (
+        "requests",
+        "Number of responses by route and target",
+        lambda target_counters: target_counters.requests,
+    ),
     (
         "failures",
         "Number of error responses by route and target",
@@ -36,10 +40,19 @@ _PER_TARGET: tuple[tuple[str, str, Callable[[TargetCounters], int]], ...] = (
     ),
 )
 _PER_ROUTE: tuple[tuple[str, str, MetricKind, Callable[[Route], float]], ...] = (
-    ("canary_step", "Step of the canary, counted from 1; 0 without a live canary", MetricKind.GAUGE, _step),
+    ("canary_step", (
+        "Step of the canary, counted from 1; "
+        "0 without a live canary"
+    ), MetricKind.GAUGE, _step),
     ("canary_share", "Share of the requests that the canary receives", MetricKind.GAUGE, _share),
-    ("canary_rollbacks", "Number of canaries that were rolled back", MetricKind.COUNTER, lambda route: route.counters.rollbacks),
-    ("canary_promotions", "Number of canaries that were promoted", MetricKind.COUNTER, lambda route: route.counters.promotions),
+    ("canary_rollbacks", (
+        "Number of canaries that were "
+        "rolled back"
+    ), MetricKind.COUNTER, lambda route: route.counters.rollbacks),
+    ("canary_promotions", (
+        "Number of canaries that "
+        "were promoted"
+    ), MetricKind.COUNTER, lambda route: route.counters.promotions),
 )  # fmt: skip
 
 
@@ -50,25 +63,39 @@ def snapshot(routes: Mapping[str, Route]) -> Sequence[FamilySnapshot]:
     counters: list[tuple[dict[str, str], TargetCounters]] = []
     for route in routes.values():
         with route.lock:
-            counters += [(_labels(route, target_counters), target_counters) for target_counters in route.counters.all()]
+            counters += [
+                (_labels(route, target_counters), target_counters)
+                for target_counters in route.counters.all()
+            ]
     return [
         *_target_families(counters),
         *(
-            _family(name, text, kind, (MetricSnapshot({"route": each.name}, float(read(each))) for each in routes.values()))
+            _family(name, text, kind,
+            (MetricSnapshot({"route": each.name}, float(read(each))) for each in routes.values()))
             for name, text, kind, read in _PER_ROUTE
         ),
-        _family("shadow_copies", "Number of shadow copies by outcome", MetricKind.COUNTER, _shadow_thread(routes)),
+        _family("shadow_copies", (
+            "Number of shadow copies "
+            "by outcome"
+        ), MetricKind.COUNTER, _shadow_thread(routes)),
         _latencies("shadow_latency_seconds", "Latency of shadow copies", _shadow_latencies(routes)),
     ]  # fmt: skip
 
 
-def _target_families(counters: Sequence[tuple[dict[str, str], TargetCounters]]) -> Iterable[FamilySnapshot]:
+def _target_families(
+    counters: Sequence[tuple[dict[str, str], TargetCounters]],
+) -> Iterable[FamilySnapshot]:
     for name, text, read in _PER_TARGET:
-        metrics = (MetricSnapshot(labels, float(read(target_counters))) for labels, target_counters in counters)
+        metrics = (
+            MetricSnapshot(labels, float(read(target_counters)))
+            for labels, target_counters in counters
+        )
         yield _family(name, text, MetricKind.COUNTER, metrics)
     text = "Latency of successful responses by route and target"
     yield _latencies(
-        "latency_seconds", text, [(labels, target_counters.latencies) for labels, target_counters in counters]
+        "latency_seconds",
+        text,
+        [(labels, target_counters.latencies) for labels, target_counters in counters],
     )
 
 
@@ -82,7 +109,9 @@ def _shadow_thread(routes: Mapping[str, Route]) -> Iterable[MetricSnapshot]:
         if route.shadow_traffic is not None:
             outcomes = route.shadow_traffic.outcomes
             for outcome in OUTCOMES:
-                yield MetricSnapshot({"route": route.name, "outcome": outcome}, float(outcomes[outcome]))
+                yield MetricSnapshot(
+                    {"route": route.name, "outcome": outcome}, float(outcomes[outcome])
+                )
 
 
 def _shadow_latencies(routes: Mapping[str, Route]) -> list[tuple[dict[str, str], Latencies]]:
@@ -93,15 +122,21 @@ def _shadow_latencies(routes: Mapping[str, Route]) -> list[tuple[dict[str, str],
     ]
 
 
-def _latencies(name: str, text: str, found: Iterable[tuple[dict[str, str], Latencies]]) -> FamilySnapshot:
+def _latencies(
+    name: str, text: str, found: Iterable[tuple[dict[str, str], Latencies]]
+) -> FamilySnapshot:
     metrics = []
     for labels, times in found:
         bounds, counts = times.exported()
         metrics.append(
-            MetricSnapshot(labels, histogram=HistogramSnapshot(bounds, counts, times.count, times.sum_ns / 1e9))
+            MetricSnapshot(
+                labels, histogram=HistogramSnapshot(bounds, counts, times.count, times.sum_ns / 1e9)
+            )
         )
     return _family(name, text, MetricKind.HISTOGRAM, metrics)
 
 
-def _family(name: str, text: str, kind: MetricKind, metrics: Iterable[MetricSnapshot]) -> FamilySnapshot:
+def _family(
+    name: str, text: str, kind: MetricKind, metrics: Iterable[MetricSnapshot]
+) -> FamilySnapshot:
     return FamilySnapshot(_PREFIX + name, text, kind, list(metrics))

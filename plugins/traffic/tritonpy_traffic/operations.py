@@ -28,14 +28,24 @@ class TrafficOperations:
         """Return the operations and their handlers."""
         return {
             Operation("list_routes", "GET", _ALL, "List the routes.", Verb.READ): self.list,
-            Operation("get_route", "GET", _ONE, "Get a route, its canary and its counters.", Verb.READ): self.get,
-            Operation("put_route", "PUT", _ONE, "Create or change a route; with If-Match 0 only create it."): self.put,
+            Operation(
+                "get_route", "GET", _ONE, "Get a route, its canary and its counters.", Verb.READ
+            ): self.get,
+            Operation(
+                "put_route",
+                "PUT",
+                _ONE,
+                "Create or change a route; with If-Match 0 only create it.",
+            ): self.put,
             Operation("delete_route", "DELETE", _ONE, "Delete a route."): self.delete,
             Operation(
                 "promote_canary", "POST", f"{_ONE}/promote", "Replace the primary with the canary."
             ): self.promote,
             Operation(
-                "roll_back_canary", "POST", f"{_ONE}/rollback", "Stop sending requests to the canary."
+                "roll_back_canary",
+                "POST",
+                f"{_ONE}/rollback",
+                "Stop sending requests to the canary.",
             ): self.roll_back,
         }
 

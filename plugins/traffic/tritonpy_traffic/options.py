@@ -16,22 +16,39 @@ class TrafficOptions(Options, frozen=True):
     """Configured routes, and where to save run-time changes."""
 
     routes: Annotated[
-        dict[Annotated[str, Meta(min_length=1, pattern="^[^/]+$")], RouteSpec], Meta(description="Routes by name.")
+        dict[Annotated[str, Meta(min_length=1, pattern="^[^/]+$")], RouteSpec],
+        Meta(description="Routes by name."),
     ] = msgspec.field(default_factory=dict)
     state_file: Annotated[
-        Path | None, Meta(description="File that keeps routes and run-time changes across restarts.")
+        Path | None,
+        Meta(description="File that keeps routes and run-time changes across restarts."),
     ] = None
     sticky_headers: Annotated[
         tuple[str, ...],
-        Meta(description="Headers that routes created at run time may be sticky by, in addition to those of `routes`."),
+        Meta(
+            description=(
+                "Headers that routes created at run time may be sticky by, "
+                "in addition to those of `routes`."
+            )
+        ),
     ] = ()
     sequence_idle_s: Annotated[
-        float, Meta(gt=0, description="Seconds without a request after which a sequence may go to another target.")
+        float,
+        Meta(
+            gt=0,
+            description=(
+                "Seconds without a request after which a sequence may go to another target."
+            ),
+        ),
     ] = 600.0
 
     def __post_init__(self) -> None:
         """Raise `ValueError` with all problems that concern several options."""
-        problems = [f"routes.{name}.{text}" for name, spec in self.routes.items() for text in spec.problems()]
+        problems = [
+            f"routes.{name}.{text}"
+            for name, spec in self.routes.items()
+            for text in spec.problems()
+        ]
         if problems:
             raise ValueError("; ".join(problems))
 

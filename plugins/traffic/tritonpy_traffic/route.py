@@ -70,14 +70,22 @@ class Route:
         with self.lock:
             before = None if self.revision == 0 else self.spec
             if run is None and spec.canary is not None:
-                same = before is not None and before.canary == spec.canary and before.targets[0] == spec.targets[0]
+                same = (
+                    before is not None
+                    and before.canary == spec.canary
+                    and before.targets[0] == spec.targets[0]
+                )
                 run = (
-                    self.run if same and self.run is not None and self.run.is_live else CanaryRun(spec.canary, now_ns())
+                    self.run
+                    if same and self.run is not None and self.run.is_live
+                    else CanaryRun(spec.canary, now_ns())
                 )
             if spec.shadow is None:
                 self.shadow_traffic = None
             elif before is None or before.shadow != spec.shadow:
-                self.shadow_traffic = ShadowTraffic(self.name, spec.shadow, self._engine, self._shadow_thread)
+                self.shadow_traffic = ShadowTraffic(
+                    self.name, spec.shadow, self._engine, self._shadow_thread
+                )
             self.run = run
             self._apply(spec, revision)
 
@@ -124,18 +132,25 @@ class Route:
 
     def _targets(self, request: InferRequest, now: int) -> list[Target]:
         with self.lock:
-            pinned = None if request.sequence is None else self._sequences.find(request.sequence, now)
+            pinned = (
+                None if request.sequence is None else self._sequences.find(request.sequence, now)
+            )
             if pinned is not None:
                 return [pinned]
             key = self._selector.key(request)
             targets, run = self._selector.targets(key), self.run
             if run is None or not run.is_live:
                 return targets
-            if not self._selector.is_canary_request(key, run.share) or not run.failure_budget.can_reserve():
+            if (
+                not self._selector.is_canary_request(key, run.share)
+                or not run.failure_budget.can_reserve()
+            ):
                 return targets
             return [run.spec.target, *targets]
 
-    def _make_sink(self, target: Target, sink: Sink, copy: ShadowCopy | None, now: int) -> RoutedSink:
+    def _make_sink(
+        self, target: Target, sink: Sink, copy: ShadowCopy | None, now: int
+    ) -> RoutedSink:
         with self.lock:
             routed = RoutedSink(self, sink, self.counters.of(target), now, copy)
             run = self.run
@@ -158,7 +173,11 @@ class Route:
             self._record_skip(routed.target_counters, error)
             routed.run = None  # a missing canary does not count as a failure
             return True
-        if routed.run is not None and isinstance(error, Unavailable) and error.retry_after_s is not None:
+        if (
+            routed.run is not None
+            and isinstance(error, Unavailable)
+            and error.retry_after_s is not None
+        ):
             self._record_skip(routed.target_counters, error)
             routed.run = None  # it is loading: the primary serves until it is ready
             return True
@@ -176,7 +195,12 @@ class Route:
             target_counters.skipped += 1
             first, target_counters.missing = not target_counters.missing, True
         if first:
-            log.warning("route %s: skipping target %s: %s", self.name, target_counters.target.label, error.message)
+            log.warning(
+                "route %s: skipping target %s: %s",
+                self.name,
+                target_counters.target.label,
+                error.message,
+            )
 
     def _record_accepted(
         self, request: InferRequest, target: Target, routed: RoutedSink, refused: RoutedSink | None
@@ -198,12 +222,18 @@ class Route:
     def finished(self, routed: RoutedSink) -> None:
         """Record the end of an accepted request."""
         now = now_ns()
-        elapsed, failed, cancelled = now - routed.began_ns, routed.failed, routed.cancelled_by_client
+        elapsed, failed, cancelled = (
+            now - routed.began_ns,
+            routed.failed,
+            routed.cancelled_by_client,
+        )
         with self.lock:
             if not cancelled:
                 routed.target_counters.add(elapsed, failed)
             if routed.failure_budget is not None:
-                routed.failure_budget.end_request(counted=not cancelled, failed=failed and not cancelled)
+                routed.failure_budget.end_request(
+                    counted=not cancelled, failed=failed and not cancelled
+                )
             run = self.run
             if run is None or not run.is_live or cancelled:
                 return
@@ -224,7 +254,11 @@ class Route:
         elif run.state is CanaryState.PROMOTED:
             self._promoted(run)
         elif run.state is CanaryState.WAITING:
-            log.info("route %s: canary %s has completed its steps and waits for promotion", self.name, run.spec.label)
+            log.info(
+                "route %s: canary %s has completed its steps and waits for promotion",
+                self.name,
+                run.spec.label,
+            )
         else:
             log.info(
                 "route %s: canary %s at step %d of %d, share %g",
@@ -234,14 +268,24 @@ class Route:
 
     def _rolled_back(self, run: CanaryRun) -> None:
         self.counters.rollbacks += 1
-        log.warning("route %s: canary %s was rolled back: %s", self.name, run.spec.label, run.reason)
+        log.warning(
+            "route %s: canary %s was rolled back: %s", self.name, run.spec.label, run.reason
+        )
 
     def _promoted(self, run: CanaryRun) -> None:
         primary, *others = self.spec.targets
         promoted = WeightedTarget(run.spec.model, run.spec.version, primary.weight)
         self.counters.promotions += 1
-        self._apply(msgspec.structs.replace(self.spec, targets=[promoted, *others], canary=None), self.revision)
-        log.info("route %s: canary %s was promoted, replacing %s", self.name, run.spec.label, primary.label)
+        self._apply(
+            msgspec.structs.replace(self.spec, targets=[promoted, *others], canary=None),
+            self.revision,
+        )
+        log.info(
+            "route %s: canary %s was promoted, replacing %s",
+            self.name,
+            run.spec.label,
+            primary.label,
+        )
 
     def promote(self) -> bool:
         """Replace the primary with the canary. Return whether there was a live canary."""

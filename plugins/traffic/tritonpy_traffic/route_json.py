@@ -52,5 +52,7 @@ def _response_stats(sample: ResponseStats) -> dict[str, Any]:
     return {
         "count": sample.responses,
         "failures": sample.failures,
-        "p95_ms": round(sample.latencies.quantile(0.95) / 1e6, 3) if sample.latencies.count else None,
+        "p95_ms": round(sample.latencies.quantile(0.95) / 1e6, 3)
+        if sample.latencies.count
+        else None,
     }

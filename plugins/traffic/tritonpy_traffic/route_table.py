@@ -25,7 +25,10 @@ class RouteTable:
     """
 
     def __init__(
-        self, options: TrafficOptions, engine: Engine, on_change: Callable[[Mapping[str, Route]], None]
+        self,
+        options: TrafficOptions,
+        engine: Engine,
+        on_change: Callable[[Mapping[str, Route]], None],
     ) -> None:
         self.routes: Mapping[str, Route] = {}
         self._options = options
@@ -55,7 +58,11 @@ class RouteTable:
 
     def _make_route(self, name: str, spec: RouteSpec, canary: SavedCanary | None = None) -> Route:
         route = Route(
-            name, self._engine, self._shadow_thread, round(self._options.sequence_idle_s * 1e9), self._changed
+            name,
+            self._engine,
+            self._shadow_thread,
+            round(self._options.sequence_idle_s * 1e9),
+            self._changed,
         )
         run = None
         if spec.canary is not None and canary is not None:
@@ -98,7 +105,11 @@ class RouteTable:
                 self._publish({**self.routes, name: route})
             else:
                 route.configure(spec, self._revision())
-        log.info("route %s: %s", name, ", ".join(f"{target.label} {target.weight:g}" for target in spec.targets))
+        log.info(
+            "route %s: %s",
+            name,
+            ", ".join(f"{target.label} {target.weight:g}" for target in spec.targets),
+        )
         self.save()
         return route
 
@@ -144,9 +155,14 @@ class RouteTable:
         except InvalidServerConfig as error:
             raise _invalid_spec([str(problem) for problem in error.problems]) from None
         problems = list(spec.problems())
-        if spec.sticky is not None and spec.sticky.header and spec.sticky.header.lower() not in self._options.headers:
+        if (
+            spec.sticky is not None
+            and spec.sticky.header
+            and spec.sticky.header.lower() not in self._options.headers
+        ):
             problems.append(
-                f"sticky.header: '{spec.sticky.header}' is not available: add it to routers.traffic.sticky_headers in server.yaml"
+                f"sticky.header: '{spec.sticky.header}' is not available: "
+                "add it to routers.traffic.sticky_headers in server.yaml"
             )
         if problems:
             raise _invalid_spec(problems)
@@ -162,7 +178,9 @@ class RouteTable:
 
     def _snapshot(self) -> SavedState:
         configured, routes = self._options.routes, self.routes
-        saved = {name: SavedRoute(None, configured[name]) for name in configured if name not in routes}
+        saved = {
+            name: SavedRoute(None, configured[name]) for name in configured if name not in routes
+        }
         for name, route in routes.items():
             with route.lock:
                 run = route.run if route.spec.canary is not None else None
@@ -189,4 +207,6 @@ class RouteTable:
 
 def _invalid_spec(problems: list[str]) -> InvalidArgument:
     count = len(problems)
-    return InvalidArgument("\n  ".join([f"the route has {count} problem{'s' if count != 1 else ''}:", *problems]))
+    return InvalidArgument(
+        "\n  ".join([f"the route has {count} problem{'s' if count != 1 else ''}:", *problems])
+    )

@@ -35,7 +35,12 @@ class RoutedSink(Sink):
     )
 
     def __init__(
-        self, route: Route, sink: Sink, target_counters: TargetCounters, began_ns: int, copy: ShadowCopy | None
+        self,
+        route: Route,
+        sink: Sink,
+        target_counters: TargetCounters,
+        began_ns: int,
+        copy: ShadowCopy | None,
     ) -> None:
         self.route = route
         self.sink = sink

@@ -41,7 +41,9 @@ class TrafficRouter(Router):
 
     def _set_routes(self, routes: Mapping[str, Route]) -> None:
         self._routes = routes
-        self._configs = {name: saved for name, saved in list(self._configs.items()) if name in routes}
+        self._configs = {
+            name: saved for name, saved in list(self._configs.items()) if name in routes
+        }
 
     def headers(self) -> frozenset[str]:
         return self.options.headers
@@ -75,7 +77,9 @@ class TrafficRouter(Router):
         route = self._route(name, version)
         if route is None:
             return self.engine.model_metadata(name, version)
-        return msgspec.structs.replace(self._call_first_serving(route, self.engine.model_metadata), name=name)
+        return msgspec.structs.replace(
+            self._call_first_serving(route, self.engine.model_metadata), name=name
+        )
 
     def request_parameters(self, name: str, version: int = -1) -> frozenset[str] | None:
         route = self._route(name, version)

@@ -7,7 +7,15 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 
-from tritonpy import CallbackSink, Cancelled, Engine, InferRequest, InferResponse, TritonError, now_ns
+from tritonpy import (
+    CallbackSink,
+    Cancelled,
+    Engine,
+    InferRequest,
+    InferResponse,
+    TritonError,
+    now_ns,
+)
 from tritonpy_traffic.background import BackgroundThread
 from tritonpy_traffic.comparison import describe_difference
 from tritonpy_traffic.latencies import Latencies
@@ -23,7 +31,13 @@ Requests with more are not compared.
 """
 _LOG_INTERVAL_NS = 10_000_000_000
 
-SAME, DIFFERENT, DROPPED, FAILED, UNCOMPARED = "same", "different", "dropped", "failed", "uncompared"
+SAME, DIFFERENT, DROPPED, FAILED, UNCOMPARED = (
+    "same",
+    "different",
+    "dropped",
+    "failed",
+    "uncompared",
+)
 OUTCOMES = (SAME, DIFFERENT, DROPPED, FAILED, UNCOMPARED)
 """Outcomes of a copy.
 
@@ -37,7 +51,9 @@ class ShadowCopy:
 
     __slots__ = ("began_ns", "input_bytes", "request", "responses", "shadow_traffic")
 
-    def __init__(self, shadow_traffic: ShadowTraffic, request: InferRequest, input_bytes: int) -> None:
+    def __init__(
+        self, shadow_traffic: ShadowTraffic, request: InferRequest, input_bytes: int
+    ) -> None:
         self.shadow_traffic = shadow_traffic
         self.request = request
         self.input_bytes = input_bytes
@@ -73,7 +89,9 @@ class ShadowTraffic:
         self._open = 0
         self._open_bytes = 0
         self._logged_ns = 0
-        self._synthetic_parent = InferRequest(route, {}, CallbackSink(lambda _request, _response: None))
+        self._synthetic_parent = InferRequest(
+            route, {}, CallbackSink(lambda _request, _response: None)
+        )
 
     def copy(self, request: InferRequest) -> ShadowCopy | None:
         """Return a copy of `request` with the same tensors, or None if it is not selected.
@@ -148,15 +166,21 @@ class ShadowTraffic:
 
     @staticmethod
     def _is_incomparable(responses: Sequence[InferResponse]) -> bool:
-        return len(responses) > MAX_RESPONSES or any(isinstance(response.error, Cancelled) for response in responses)
+        return len(responses) > MAX_RESPONSES or any(
+            isinstance(response.error, Cancelled) for response in responses
+        )
 
-    def _compare(self, copy: ShadowCopy, responses: Sequence[InferResponse], elapsed_ns: int) -> None:
+    def _compare(
+        self, copy: ShadowCopy, responses: Sequence[InferResponse], elapsed_ns: int
+    ) -> None:
         error = _error_of(responses)
         if error is not None and _error_of(copy.responses) is None:
             self._fail(copy, f"it fails: {error.message}")
             return
         try:
-            text = describe_difference(copy.responses, responses, self.spec.tolerance, self.spec.tolerances)
+            text = describe_difference(
+                copy.responses, responses, self.spec.tolerance, self.spec.tolerances
+            )
         except Exception:
             self.finish(copy, UNCOMPARED)
             raise
@@ -179,7 +203,9 @@ class ShadowTraffic:
         now = now_ns()
         if now - self._logged_ns >= _LOG_INTERVAL_NS or not self._logged_ns:
             self._logged_ns = now
-            counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.outcomes.items()))
+            counted = ", ".join(
+                f"{count} {outcome}" for outcome, count in sorted(self.outcomes.items())
+            )
             log.warning("route %s: shadow %s: %s (%s)", self._route, self.spec.label, text, counted)
 
     def to_json(self) -> dict[str, object]:
@@ -188,7 +214,9 @@ class ShadowTraffic:
             return {
                 "copies": {outcome: self.outcomes[outcome] for outcome in OUTCOMES},
                 "open": self._open,
-                "p50_ms": round(self.latencies.quantile(0.5) / 1e6, 3) if self.latencies.count else None,
+                "p50_ms": round(self.latencies.quantile(0.5) / 1e6, 3)
+                if self.latencies.count
+                else None,
                 "last_difference": self.last_difference,
                 "last_failure": self.last_failure,
             }

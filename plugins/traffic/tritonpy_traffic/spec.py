@@ -20,9 +20,9 @@ class Target(_Part, frozen=True):
     """A version of a model, or the newest one that serves."""
 
     model: Annotated[str, Meta(min_length=1, description="Name of a model.")]
-    version: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="Its version; the newest by default.")] = (
-        None
-    )
+    version: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Its version; the newest by default.")
+    ] = None
 
     @property
     def label(self) -> str:
@@ -38,7 +38,9 @@ class Target(_Part, frozen=True):
 class WeightedTarget(Target, frozen=True):
     """A target and its weight."""
 
-    weight: Annotated[float, Meta(ge=0, description="Its share of the requests, relative to the other weights.")] = 1.0
+    weight: Annotated[
+        float, Meta(ge=0, description="Its share of the requests, relative to the other weights.")
+    ] = 1.0
 
 
 class Sticky(_Part, frozen=True):
@@ -53,7 +55,9 @@ class CanaryStep(_Part, frozen=True):
 
     share: Annotated[float, Meta(gt=0, le=1, description="The canary's share of the requests.")]
     seconds: Annotated[float, Meta(ge=0, description="Minimum duration of the step.")] = 0.0
-    requests: Annotated[int, Meta(ge=0, description="Minimum number of canary responses in the step.")] = 0
+    requests: Annotated[
+        int, Meta(ge=0, description="Minimum number of canary responses in the step.")
+    ] = 0
 
 
 class CanaryLimits(_Part, frozen=True):
@@ -62,37 +66,55 @@ class CanaryLimits(_Part, frozen=True):
     A limit counts as exceeded if that is certain with `confidence`, for any number of requests.
     """
 
-    error_rate: Annotated[Share | None, Meta(description="Maximum share of its responses that fail.")] = 0.05
+    error_rate: Annotated[
+        Share | None, Meta(description="Maximum share of its responses that fail.")
+    ] = 0.05
     error_rate_over_primary: Annotated[
         Share | None, Meta(description="Maximum error rate above that of the primary.")
     ] = 0.01
     latency_ms: Annotated[
-        Annotated[float, Meta(gt=0)] | None, Meta(description="Maximum latency at the quantile, in ms.")
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="Maximum latency at the quantile, in ms."),
     ] = None
     latency_over_primary: Annotated[
         Annotated[float, Meta(ge=1)] | None,
         Meta(description="Maximum latency at the quantile, as a multiple of the primary's."),
     ] = 2.0
-    latency_quantile: Annotated[float, Meta(gt=0, lt=1, description="The quantile for latency limits.")] = 0.95
+    latency_quantile: Annotated[
+        float, Meta(gt=0, lt=1, description="The quantile for latency limits.")
+    ] = 0.95
     confidence: Annotated[
-        float, Meta(ge=0.5, lt=1, description="Minimum probability that a good canary is not rolled back.")
+        float,
+        Meta(
+            ge=0.5, lt=1, description="Minimum probability that a good canary is not rolled back."
+        ),
     ] = 0.99
 
 
 class Canary(Target, frozen=True):
     """A new version that receives a growing share of the requests, or is rolled back."""
 
-    steps: Annotated[list[CanaryStep], Meta(min_length=1, description="Its steps, in order.")] = msgspec.field(
-        default_factory=lambda: [CanaryStep(share, 60, 100) for share in (0.01, 0.05, 0.25, 0.5)]
+    steps: Annotated[list[CanaryStep], Meta(min_length=1, description="Its steps, in order.")] = (
+        msgspec.field(
+            default_factory=lambda: [
+                CanaryStep(share, 60, 100) for share in (0.01, 0.05, 0.25, 0.5)
+            ]
+        )
     )
     limits: CanaryLimits = CanaryLimits()
     max_failed_share: Annotated[
         float,
         Meta(
-            gt=0, le=1, description="Maximum share of the route's responses in a step that are failures of the canary."
+            gt=0,
+            le=1,
+            description=(
+                "Maximum share of the route's responses in a step that are failures of the canary."
+            ),
         ),
     ] = 0.01
-    promote: Annotated[bool, Meta(description="Promote it automatically after its last step.")] = True
+    promote: Annotated[bool, Meta(description="Promote it automatically after its last step.")] = (
+        True
+    )
 
     @property
     def target(self) -> Target:
@@ -114,10 +136,18 @@ class Shadow(Target, frozen=True):
     """
 
     share: Annotated[Share, Meta(description="Share of the requests that are copied.")] = 1.0
-    tolerance: Annotated[Tolerance, Meta(description="Allowed difference of outputs.")] = Tolerance(1e-4, 1e-6)
-    tolerances: Annotated[dict[str, Tolerance], Meta(description="Tolerances for single outputs, by name.")] = {}
-    max_open: Annotated[int, Meta(ge=1, description="Maximum number of copies in flight; more are dropped.")] = 32
-    max_bytes: Annotated[int, Meta(ge=1, description="Maximum bytes of inputs of these copies.")] = 64 * 2**20
+    tolerance: Annotated[Tolerance, Meta(description="Allowed difference of outputs.")] = Tolerance(
+        1e-4, 1e-6
+    )
+    tolerances: Annotated[
+        dict[str, Tolerance], Meta(description="Tolerances for single outputs, by name.")
+    ] = {}
+    max_open: Annotated[
+        int, Meta(ge=1, description="Maximum number of copies in flight; more are dropped.")
+    ] = 32
+    max_bytes: Annotated[
+        int, Meta(ge=1, description="Maximum bytes of inputs of these copies.")
+    ] = 64 * 2**20
 
     @property
     def target(self) -> Target:
@@ -129,7 +159,8 @@ class RouteSpec(_Part, frozen=True):
     """A route: where requests that name it go. The first target is its primary."""
 
     targets: Annotated[
-        list[WeightedTarget], Meta(min_length=1, description="Targets of requests; the first is the primary.")
+        list[WeightedTarget],
+        Meta(min_length=1, description="Targets of requests; the first is the primary."),
     ]
     sticky: Sticky | None = None
     canary: Canary | None = None
@@ -153,7 +184,12 @@ class RouteSpec(_Part, frozen=True):
 def _step_problems(steps: list[CanaryStep]) -> Iterator[str]:
     for number, step in enumerate(steps):
         if not step.seconds and not step.requests:
-            yield f"canary.steps[{number}]: set seconds or requests, otherwise the step ends immediately"
+            yield (
+                f"canary.steps[{number}]: set seconds or requests, otherwise the step ends "
+                "immediately"
+            )
     for number, (before, after) in enumerate(pairwise(steps), 1):
         if after.share <= before.share:
-            yield f"canary.steps[{number}].share: {after.share:g} does not rise from {before.share:g}"
+            yield (
+                f"canary.steps[{number}].share: {after.share:g} does not rise from {before.share:g}"
+            )

@@ -58,7 +58,9 @@ class StateFile:
         if self._path is None:
             return SavedState()
         if not self._path.parent.is_dir():
-            raise StartupError(f"cannot save routes in {self._path}: missing folder {self._path.parent.absolute()}")
+            raise StartupError(
+                f"cannot save routes in {self._path}: missing folder {self._path.parent.absolute()}"
+            )
         try:
             saved = msgspec.json.decode(self._path.read_bytes(), type=SavedState)
         except FileNotFoundError:
@@ -79,7 +81,8 @@ class StateFile:
 
     def _unreadable(self, reason: str) -> StartupError:
         return StartupError(
-            f"cannot read routes of {self._path}: {reason}. Repair the file, or remove it to start with the routes of server.yaml."
+            f"cannot read routes of {self._path}: {reason}. Repair the file, "
+            "or remove it to start with the routes of server.yaml."
         )
 
     def save(self, saved: SavedState) -> None:
@@ -91,7 +94,8 @@ class StateFile:
             self._write(data)
         except OSError as error:
             raise Internal(
-                f"the routes are changed, but cannot be saved in {self._path} for the next start: {error}"
+                f"the routes are changed, but cannot be saved in {self._path} for the next "
+                f"start: {error}"
             ) from error
 
     def _write(self, data: bytes) -> None:

@@ -22,8 +22,12 @@ class TargetSelector:
         self._route = route
         self._header = "" if spec.sticky is None else spec.sticky.header.lower()
         self._parameter = "" if spec.sticky is None else spec.sticky.parameter
-        self._targets: dict[str, Target] = {target.label: target for target in spec.targets if target.weight > 0}
-        self._weights = [(target.label, target.weight) for target in spec.targets if target.weight > 0]
+        self._targets: dict[str, Target] = {
+            target.label: target for target in spec.targets if target.weight > 0
+        }
+        self._weights = [
+            (target.label, target.weight) for target in spec.targets if target.weight > 0
+        ]
         self._bounds = list(accumulate(weight for _, weight in self._weights))
         self._orders = [self._rotate(first) for first in range(len(self._weights))]
         self._target_sequence = LowDiscrepancySequence(GOLDEN)

@@ -60,9 +60,13 @@ def registry_of(engine: Engine) -> WorkerRegistry:
 def model_context(engine: Engine, metrics: CustomMetrics | None = None) -> ModelContext:
     """Return the context of version 1 of the model `caller`."""
     config = model_config(CALLER)
-    log = logging.LoggerAdapter(logging.getLogger("tritonpy.backend"), {"model": "caller", "version": 1})
+    log = logging.LoggerAdapter(
+        logging.getLogger("tritonpy.backend"), {"model": "caller", "version": 1}
+    )
     folder = Path("nowhere")
-    context = ModelContext("caller", 1, config, folder, folder / "1", {}, {}, NoOptions(), engine, log)
+    context = ModelContext(
+        "caller", 1, config, folder, folder / "1", {}, {}, NoOptions(), engine, log
+    )
     context.metrics = ModelMetrics(metrics or CustomMetrics())
     return context
 
@@ -102,13 +106,22 @@ class FakeWorker(WorkerEnd):
         self.broken: str | None = None
         self._changed = asyncio.Condition()
 
-    def call(self, number: int, inputs: Sequence[Tensor], words: Sequence[int] = (0, 0), **fields: Any) -> None:
+    def call(
+        self, number: int, inputs: Sequence[Tensor], words: Sequence[int] = (0, 0), **fields: Any
+    ) -> None:
         """Send a CALL; `words` are its execution and its request."""
         requested = fields.pop("requested", None)
         self.send(Kind.CALL, [number, *words], rows=[inputs], requested=[requested], extras=fields)
 
-    def ask(self, number: int, verb: str, descriptors: Sequence[int] = (), **arguments: Any) -> None:
-        self.send(Kind.QUERY, [number], extras={"verb": verb, "arguments": arguments}, descriptors=descriptors)
+    def ask(
+        self, number: int, verb: str, descriptors: Sequence[int] = (), **arguments: Any
+    ) -> None:
+        self.send(
+            Kind.QUERY,
+            [number],
+            extras={"verb": verb, "arguments": arguments},
+            descriptors=descriptors,
+        )
 
     def notify(self, verb: str, **arguments: Any) -> None:
         self.send(Kind.NOTIFY, extras={"verb": verb, "arguments": arguments})
@@ -201,7 +214,9 @@ class Recorder(ToyEngine):
 @asynccontextmanager
 async def worker_of(engine: Engine, **more: Any) -> AsyncIterator[FakeWorker]:
     """Connect a worker of the model `caller` to a server with `engine`."""
-    worker = FakeWorker(model_context(engine, more.pop("metrics", None)), registry_of(engine), **more)
+    worker = FakeWorker(
+        model_context(engine, more.pop("metrics", None)), registry_of(engine), **more
+    )
     try:
         yield worker
     finally:

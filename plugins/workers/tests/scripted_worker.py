@@ -93,7 +93,10 @@ class ScriptedWorker(WorkerEnd, WorkerProcess):
         progress, pipe = start.take_descriptors()
         os.close(pipe)
         self.progress = Progress(progress)
-        self.send(Kind.STARTED, extras={"pid": self.pid, "max_open": None, "has_ready_check": False} | fields)
+        self.send(
+            Kind.STARTED,
+            extras={"pid": self.pid, "max_open": None, "has_ready_check": False} | fields,
+        )
         return start.extras
 
     async def failed(self, message: str, code: Code = Code.INTERNAL) -> None:
@@ -108,7 +111,9 @@ class ScriptedWorker(WorkerEnd, WorkerProcess):
         words, count = frame.words, frame.words[0]
         rows, requested = self.endpoint.rows(frame, 2 + 2 * count, Tensor)
         first, at, given = words[1 + 2 * count], 0, []
-        for execution, size in zip(words[1 : 1 + 2 * count : 2], words[2 : 2 + 2 * count : 2], strict=True):
+        for execution, size in zip(
+            words[1 : 1 + 2 * count : 2], words[2 : 2 + 2 * count : 2], strict=True
+        ):
             part = slice(at, at + size)
             numbers = list(range(first + at, first + at + size))
             given.append(Given(execution, numbers, rows[part], requested[part], frame.extras))
@@ -173,7 +178,9 @@ class ScriptedLauncher(Launcher):
         self._loop = asyncio.get_running_loop()
         self._waiting: asyncio.Queue[ScriptedWorker] = asyncio.Queue()
 
-    def launch(self, instance: InstanceContext, connection: socket.socket, output: int) -> WorkerProcess:
+    def launch(
+        self, instance: InstanceContext, connection: socket.socket, output: int
+    ) -> WorkerProcess:
         self.before_launch(instance)
         worker = ScriptedWorker(instance, connection, output)
         self.workers.append(worker)

@@ -46,7 +46,9 @@ async def test_a_call_has_one_row(rows):
         assert f"a call has {len(rows)} rows of tensors" in await worker.until_broken()
 
 
-@pytest.mark.parametrize("kind", [Kind.CALL_CANCEL, Kind.CALL_CONSUMED, Kind.CALL_ABANDONED, Kind.CALL_AWAITED])
+@pytest.mark.parametrize(
+    "kind", [Kind.CALL_CANCEL, Kind.CALL_CONSUMED, Kind.CALL_ABANDONED, Kind.CALL_AWAITED]
+)
 @on_loop
 async def test_an_unknown_call_number_ends_the_worker(kind):
     async with worker_of(Recorder()) as worker:
@@ -60,4 +62,7 @@ async def test_consuming_more_responses_than_sent_ends_the_worker(count):
     async with worker_of(Recorder()) as worker:
         worker.call(1, [floats(1)], model="identity")
         worker.send(Kind.CALL_CONSUMED, [1, count])
-        assert f"{count} responses of call 1 were consumed, but only 0 were sent" in await worker.until_broken()
+        assert (
+            f"{count} responses of call 1 were consumed, but only 0 were sent"
+            in await worker.until_broken()
+        )

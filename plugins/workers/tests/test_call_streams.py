@@ -4,7 +4,14 @@ import asyncio
 
 import numpy as np
 
-from plugins.workers.tests.fake_worker import Recorder, eventually, floats, on_loop, tensor, worker_of
+from plugins.workers.tests.fake_worker import (
+    Recorder,
+    eventually,
+    floats,
+    on_loop,
+    tensor,
+    worker_of,
+)
 from tritonpy.errors import Code
 from tritonpy.types import Batch, InferResponse
 from tritonpy_ipc import Kind
@@ -22,7 +29,12 @@ async def test_a_stream_arrives_in_order_and_ends_with_an_empty_response():
             worker.call(1, [tensor(np.int32([3]))], model="repeat", decoupled=True)
             answers = [await worker.answer() for _ in range(4)]
     assert [words for words, _, _ in answers] == [(1, 0), (1, 0), (1, 0), (1, FINAL | EMPTY)]
-    assert [[row["OUT"].tolist() for row in rows] for _, rows, _ in answers] == [[[0]], [[1]], [[2]], []]
+    assert [[row["OUT"].tolist() for row in rows] for _, rows, _ in answers] == [
+        [[0]],
+        [[1]],
+        [[2]],
+        [],
+    ]
 
 
 @on_loop
@@ -43,7 +55,11 @@ async def test_a_decoupled_model_refuses_a_caller_that_expects_one_response():
                 "Model repeat is using the decoupled. The current BLS request call doesn't support models using the decoupled "
                 "transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls for decoupled models.'"
             )
-            assert await worker.answer() == ((1, FINAL), [], {"error": [Code.INTERNAL, FAILED.format("repeat", text)]})
+            assert await worker.answer() == (
+                (1, FINAL),
+                [],
+                {"error": [Code.INTERNAL, FAILED.format("repeat", text)]},
+            )
 
 
 async def full_stream(engine, worker, number=1, value=0.0):

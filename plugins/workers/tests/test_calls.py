@@ -50,7 +50,9 @@ async def test_large_tensors_and_strings_go_both_ways():
             worker.call(1, [tensor(large)], model="identity")
             _, (outputs,), _ = await worker.answer()
             assert np.array_equal(outputs["OUT"], large)
-            worker.call(2, [tensor(np.array([b"one", b"", "zwölf".encode()], object))], model="text")
+            worker.call(
+                2, [tensor(np.array([b"one", b"", "zwölf".encode()], object))], model="text"
+            )
             _, (outputs,), _ = await worker.answer()
             assert outputs["OUT"].tolist() == [b"one", b"", "zwölf".encode()]
 
@@ -60,7 +62,13 @@ async def test_all_fields_of_a_call_reach_the_model():
     engine = Recorder()
     async with worker_of(engine) as worker:
         parent = InferRequest(
-            "caller", {}, None, principal="somebody", headers={"h": "1"}, deadline_ns=5, trace="context"
+            "caller",
+            {},
+            None,
+            principal="somebody",
+            headers={"h": "1"},
+            deadline_ns=5,
+            trace="context",
         )
         worker.execute(parent)
         worker.call(
@@ -77,13 +85,21 @@ async def test_all_fields_of_a_call_reach_the_model():
         11,
         2,
     )
-    assert {name: each.numpy().tolist() for name, each in call.inputs.items()} == {"IN": [1.0], "OTHER": [2]}
+    assert {name: each.numpy().tolist() for name, each in call.inputs.items()} == {
+        "IN": [1.0],
+        "OTHER": [2],
+    }
     assert list(call.outputs) == ["OUT", "MORE"]
     assert dict(call.parameters) == {"a": 1, "b": "x", "c": True, "d": 0.5}
     assert call.sequence == SequenceInfo(7, start=True)
     assert call.accepts_decoupled
     assert call.parent is parent
-    assert (call.principal, call.headers, call.deadline_ns, call.trace) == ("somebody", {"h": "1"}, 5, "context")
+    assert (call.principal, call.headers, call.deadline_ns, call.trace) == (
+        "somebody",
+        {"h": "1"},
+        5,
+        "context",
+    )
 
 
 @on_loop
@@ -131,7 +147,9 @@ async def test_the_parent_of_a_call_is_the_only_request_of_its_execution():
     assert several.batch is first.batch is second.batch
 
 
-@pytest.mark.parametrize("fields", [{"model": "nobody"}, {"model": "identity", "version": 7}, {"model": "unloaded"}])
+@pytest.mark.parametrize(
+    "fields", [{"model": "nobody"}, {"model": "identity", "version": 7}, {"model": "unloaded"}]
+)
 @on_loop
 async def test_a_model_that_does_not_serve_is_not_ready(fields):
     models = [*toy_models(), ToyModel(model_config('name: "unloaded"'), lambda _: [])]
@@ -139,8 +157,14 @@ async def test_a_model_that_does_not_serve_is_not_ready(fields):
         engine.unload_model("unloaded")
         async with worker_of(engine) as worker:
             worker.call(1, [floats(1)], **fields)
-            text = f"Failed for execute the inference request. Model '{fields['model']}' is not ready."
-            assert await worker.answer() == ((1, FINAL), [], {"error": [1, FAILED.format(fields["model"], text)]})
+            text = (
+                f"Failed for execute the inference request. Model '{fields['model']}' is not ready."
+            )
+            assert await worker.answer() == (
+                (1, FINAL),
+                [],
+                {"error": [1, FAILED.format(fields["model"], text)]},
+            )
 
 
 @on_loop
@@ -149,7 +173,11 @@ async def test_a_refusal_of_the_model_keeps_its_text():
         async with worker_of(engine) as worker:
             worker.call(1, [tensor(np.float32([1]), "WRONG")], model="identity")
             text = "expected the inputs ['IN'], got ['WRONG']"
-            assert await worker.answer() == ((1, FINAL), [], {"error": [1, FAILED.format("identity", text)]})
+            assert await worker.answer() == (
+                (1, FINAL),
+                [],
+                {"error": [1, FAILED.format("identity", text)]},
+            )
 
 
 @on_loop
@@ -158,7 +186,11 @@ async def test_a_duplicate_input_is_refused():
         async with worker_of(engine) as worker:
             worker.call(1, [floats(1), floats(1)], model="identity", id="abc")
             text = "[request id: abc] input 'IN' already exists in request"
-            assert await worker.answer() == ((1, FINAL), [], {"error": [1, FAILED.format("identity", text)]})
+            assert await worker.answer() == (
+                (1, FINAL),
+                [],
+                {"error": [1, FAILED.format("identity", text)]},
+            )
 
 
 @on_loop
@@ -166,7 +198,11 @@ async def test_an_error_of_the_model_keeps_its_code():
     with ToyEngine() as engine:
         async with worker_of(engine) as worker:
             worker.call(1, [floats(1)], model="failing")
-            assert await worker.answer() == ((1, FINAL), [], {"error": [1, "this model always fails"]})
+            assert await worker.answer() == (
+                (1, FINAL),
+                [],
+                {"error": [1, "this model always fails"]},
+            )
 
 
 @on_loop
@@ -203,7 +239,11 @@ async def test_a_cancelled_call_gets_a_cancelled_response():
             worker.call(2, [floats(1)], model="identity")
             await asyncio.to_thread(engine.wait_for_requests, 2)
             worker.send(Kind.CALL_CANCEL, [2])
-            assert await worker.answer() == ((2, FINAL), [], {"error": [Code.CANCELLED, "the request was cancelled"]})
+            assert await worker.answer() == (
+                (2, FINAL),
+                [],
+                {"error": [Code.CANCELLED, "the request was cancelled"]},
+            )
             worker.send(Kind.CALL_CANCEL, [2])  # it may cross the response
             assert [each.tag.number for each in engine.wait_for_requests(1)] == [1]
 
@@ -306,7 +346,9 @@ async def test_a_deadlocking_call_is_refused_without_side_effects():
         worker.call(1, [floats(1)], (1, 1), model="caller")
         _, _, fields = await worker.answer()
         assert fields["error"][1].startswith(
-            FAILED.format("caller", "the call would deadlock: instance 'caller_0_0' waits for model 'caller'")
+            FAILED.format(
+                "caller", "the call would deadlock: instance 'caller_0_0' waits for model 'caller'"
+            )
         )
         assert engine.requests == []
         worker.call(2, [floats(1)], (0, 1), model="caller")  # no instance waits

@@ -30,7 +30,14 @@ class ExecutionsBench:
 
     def batch(self, *values, **fields):
         requests = [
-            InferRequest("m", {"IN": tensor(value)}, self.recorder.sink, owner=self.recorder, id=f"r{value}", **fields)
+            InferRequest(
+                "m",
+                {"IN": tensor(value)},
+                self.recorder.sink,
+                owner=self.recorder,
+                id=f"r{value}",
+                **fields,
+            )
             for value in values
         ]
         batch = Batch(requests)
@@ -120,7 +127,10 @@ async def test_only_optional_fields_are_sent_per_request():
                 "trace": "00-ab-cd-01",
             }
         }
-        assert it.sequence_frame == [((0, 0, 0), [(0, False, False, 0)]), ((0, 0, 0), [("s", True, False, 0)])]
+        assert it.sequence_frame == [
+            ((0, 0, 0), [(0, False, False, 0)]),
+            ((0, 0, 0), [("s", True, False, 0)]),
+        ]
         assert requested == [None, ("OUT",)]
 
 
@@ -136,7 +146,10 @@ async def test_scheduler_data_follows_the_requests():
         it.executions.send([plain, added])
         frame, rows, _ = it.frame_parts()
         assert frame.extras["state_outputs"] == {"1": ["STATE_OUT"]}
-        assert it.sequence_frame == [((0, 0, 0), [(0, False, False, 0)]), ((2, 2, 1), [(0, False, False, 0)])]
+        assert it.sequence_frame == [
+            ((0, 0, 0), [(0, False, False, 0)]),
+            ((2, 2, 1), [(0, False, False, 0)]),
+        ]
         assert [len(row) for row in rows] == [1, 1, 3]
         assert [each.name for each in rows[2]] == ["START", "READY", "STATE"]
 
@@ -148,7 +161,10 @@ async def test_responses_go_to_their_requests_with_the_times_of_the_execution():
         it.executions.send([one, two])
         it.take([1, 1, 100, 250, 1, 0, 2, FINAL], [out(10), out(20)])
         ((first,), (second,)) = it.answers(one)
-        assert [first.outputs[0].numpy().tolist(), second.outputs[0].numpy().tolist()] == [[10], [20]]
+        assert [first.outputs[0].numpy().tolist(), second.outputs[0].numpy().tolist()] == [
+            [10],
+            [20],
+        ]
         assert (first.model_name, first.model_version, first.id, first.final, first.empty) == (
             "caller",
             1,
@@ -170,7 +186,9 @@ async def test_the_end_of_an_execution_is_reported_before_its_responses():
         batch = it.batch(1)
         it.executions.send([batch])
         seen = []
-        data, _ = it.ends.endpoint.compose(Kind.RESPONSES, [1, 1, 1, 2, 1, 0, 1, FINAL], rows=[out(1)])
+        data, _ = it.ends.endpoint.compose(
+            Kind.RESPONSES, [1, 1, 1, 2, 1, 0, 1, FINAL], rows=[out(1)]
+        )
         (frame,) = it.ends.connection._endpoint.feed(data)
         it.executions.take(frame, lambda over: seen.append((len(over), it.answers(batch))))
         assert seen == [(1, [[]])]
@@ -240,7 +258,9 @@ async def test_new_states_go_to_their_batch():
     async with desk() as it:
         batch = it.batch(1)
         it.executions.send([batch])
-        it.take([1, 1, 1, 2, 1, 0, 1, FINAL], [out(1), [tensor([[9]], "STATE_OUT")]], states={"0": 1})
+        it.take(
+            [1, 1, 1, 2, 1, 0, 1, FINAL], [out(1), [tensor([[9]], "STATE_OUT")]], states={"0": 1}
+        )
         assert batch.new_states["STATE_OUT"].numpy().tolist() == [[9]]
 
 
@@ -253,7 +273,11 @@ async def test_a_cancelled_request_that_has_not_begun_fails_immediately():
         assert it.answers(running) == [[]]
         it.executions.cancel(behind.requests[0])
         ((answer,), others) = it.answers(behind)
-        assert (str(answer.error), answer.error.reason, others) == ("Request cancelled", FailureReason.CANCELED, [])
+        assert (str(answer.error), answer.error.reason, others) == (
+            "Request cancelled",
+            FailureReason.CANCELED,
+            [],
+        )
         # Further responses of the worker are ignored.
         it.take([2, 1, 0, 1, 2, 1, 2, 1, 1, 2, FINAL], [out(5), out(6)])
         assert [len(answers) for answers in it.answers(behind)] == [1, 1]

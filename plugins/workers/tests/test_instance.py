@@ -8,7 +8,13 @@ import pytest
 
 from plugins.workers.tests.fake_worker import eventually, on_loop
 from plugins.workers.tests.scripted_worker import EMPTY, FINAL, outputs
-from plugins.workers.tests.worker_model import LONG_NS, SHORT_NS, Batching, next_iteration, worker_model
+from plugins.workers.tests.worker_model import (
+    LONG_NS,
+    SHORT_NS,
+    Batching,
+    next_iteration,
+    worker_model,
+)
 from tritonpy_ipc import Kind
 from tritonpy_workers import worker as worker_module
 
@@ -129,9 +135,17 @@ async def test_responses_may_come_in_any_order_and_from_several_executions():
         await model.values(warm)
         requests = [model.ask(number) for number in range(4)]
         given = await worker.given()
-        pairs = [(number, row) for each in given for number, row in zip(each.numbers, each.rows, strict=True)]
-        worker.send_responses([(number, FINAL, outputs(row)) for number, row in reversed(pairs[2:])], given[2:])
-        worker.send_responses([(number, FINAL, outputs(row)) for number, row in reversed(pairs[:2])], given[:2])
+        pairs = [
+            (number, row)
+            for each in given
+            for number, row in zip(each.numbers, each.rows, strict=True)
+        ]
+        worker.send_responses(
+            [(number, FINAL, outputs(row)) for number, row in reversed(pairs[2:])], given[2:]
+        )
+        worker.send_responses(
+            [(number, FINAL, outputs(row)) for number, row in reversed(pairs[:2])], given[:2]
+        )
         assert await model.values(*requests) == [[0], [1], [2], [3]]
 
 
@@ -145,7 +159,9 @@ async def test_a_finished_execution_frees_its_place_before_its_response():
         worker.echo(await worker.one())
         assert await model.values(quick) == [[1]]
         assert not slow.finished
-        worker.send_responses([(held.numbers[0], 0, outputs(held.rows[0])), (held.numbers[0], FINAL | EMPTY, [])])
+        worker.send_responses(
+            [(held.numbers[0], 0, outputs(held.rows[0])), (held.numbers[0], FINAL | EMPTY, [])]
+        )
         (end,) = await model.answers(slow)
         assert end.empty
         assert len(model.recorder.responses(slow)) == 3
@@ -159,7 +175,9 @@ async def test_a_response_after_the_final_one_is_dropped():
         given = await worker.one()
         worker.echo(given)
         await model.values(request)
-        worker.send_responses([(given.numbers[0], 0, outputs(given.rows[0])), (given.numbers[0], FINAL | EMPTY, [])])
+        worker.send_responses(
+            [(given.numbers[0], 0, outputs(given.rows[0])), (given.numbers[0], FINAL | EMPTY, [])]
+        )
         other = model.ask(2, accepts_decoupled=True)
         worker.echo(await worker.one())
         assert await model.values(other) == [[2]]

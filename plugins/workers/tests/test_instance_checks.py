@@ -6,7 +6,13 @@ import numpy as np
 
 from core.tests.toys.limiter import ResourceLimiter
 from plugins.workers.tests.fake_worker import eventually, on_loop
-from plugins.workers.tests.worker_model import LONG_NS, NEEDS_ONE, Batching, next_iteration, worker_model
+from plugins.workers.tests.worker_model import (
+    LONG_NS,
+    NEEDS_ONE,
+    Batching,
+    next_iteration,
+    worker_model,
+)
 from tritonpy.errors import Internal, InvalidArgument
 from tritonpy_ipc import Kind
 
@@ -40,7 +46,11 @@ async def test_a_batch_being_checked_counts_as_held_and_keeps_the_lease():
     async with worker_model(datatype="TYPE_STRING", limiter=limiter, group=NEEDS_ONE) as model:
         (worker,) = await model.start()
         admit = model.model.callbacks.admit
-        object.__setattr__(model.runner._instances[0]._callbacks, "admit", lambda batch: go.wait(10) and admit(batch))
+        object.__setattr__(
+            model.runner._instances[0]._callbacks,
+            "admit",
+            lambda batch: go.wait(10) and admit(batch),
+        )
         large, small = model.send(strings(20_000)), model.send(strings(1))
         await next_iteration()
         assert (limiter._free["R"], model.model.waiting) == (0, 1)
@@ -56,7 +66,11 @@ async def test_a_request_that_is_cancelled_while_it_is_checked_is_cancelled_at_t
     async with worker_model(datatype="TYPE_STRING") as model:
         (worker,) = await model.start()
         admit = model.model.callbacks.admit
-        object.__setattr__(model.runner._instances[0]._callbacks, "admit", lambda batch: go.wait(10) and admit(batch))
+        object.__setattr__(
+            model.runner._instances[0]._callbacks,
+            "admit",
+            lambda batch: go.wait(10) and admit(batch),
+        )
         request = model.send(strings(20_000))
         await next_iteration()
         request.cancel()
@@ -74,7 +88,11 @@ async def test_a_batch_whose_worker_dies_while_it_is_checked_is_executed_by_the_
     async with worker_model(datatype="TYPE_STRING") as model:
         (worker,) = await model.start()
         admit = model.model.callbacks.admit
-        object.__setattr__(model.runner._instances[0]._callbacks, "admit", lambda batch: go.wait(10) and admit(batch))
+        object.__setattr__(
+            model.runner._instances[0]._callbacks,
+            "admit",
+            lambda batch: go.wait(10) and admit(batch),
+        )
         request, waiting = model.send(strings(20_000)), model.send(strings(1))
         await next_iteration()
         worker.exit(1)

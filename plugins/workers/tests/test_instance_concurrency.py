@@ -8,7 +8,13 @@ import pytest
 
 from core.tests.toys.limiter import ResourceLimiter
 from plugins.workers.tests.fake_worker import eventually, on_loop
-from plugins.workers.tests.worker_model import NEEDS_ONE, SHORT_NS, Batching, next_iteration, worker_model
+from plugins.workers.tests.worker_model import (
+    NEEDS_ONE,
+    SHORT_NS,
+    Batching,
+    next_iteration,
+    worker_model,
+)
 from tritonpy_workers import concurrency_limiter, runner
 
 
@@ -115,7 +121,9 @@ async def test_inputs_without_memory_occupy_no_capacity(monkeypatch):
 @on_loop
 async def test_a_rate_limiter_replaces_the_concurrency_limit():
     limiter = ResourceLimiter({"R": 2})
-    async with worker_model(scheduler=Batching, instances=2, limiter=limiter, group=NEEDS_ONE) as model:
+    async with worker_model(
+        scheduler=Batching, instances=2, limiter=limiter, group=NEEDS_ONE
+    ) as model:
         workers = await model.start()
         await make_fast(model, workers)
         requests = [model.ask(1)]

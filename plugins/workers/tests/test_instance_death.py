@@ -26,7 +26,9 @@ async def test_the_requests_of_a_worker_that_dies_fail_and_those_that_wait_are_s
         lost, waiting = model.ask(1), model.ask(2)
         await worker.one()
         worker.exit(3)
-        assert await model.errors(lost) == ["Stub process 'm_0_0' is not healthy: it exited with status 3."]
+        assert await model.errors(lost) == [
+            "Stub process 'm_0_0' is not healthy: it exited with status 3."
+        ]
         again = await model.launcher.next()
         await again.started()
         again.echo(await again.one())
@@ -198,7 +200,9 @@ async def test_requests_that_a_dead_worker_had_not_begun_are_executed_by_the_nex
             given = await again.given()
             left -= len(given)
             again.echo(*given)
-        assert (await model.errors(*requests))[0] == "Stub process 'm_0_0' is not healthy: it exited with status 3."
+        assert (await model.errors(*requests))[
+            0
+        ] == "Stub process 'm_0_0' is not healthy: it exited with status 3."
         assert await model.values(*requests[1:]) == [[1], [2], [3]]
 
 
@@ -207,7 +211,9 @@ async def test_a_finished_execution_with_lost_responses_runs_again_unless_decoup
     for decoupled in (False, True):
         async with worker_model(decoupled=decoupled) as model:
             (worker,) = await model.start()
-            worker.echo(await after(model.ask(0, accepts_decoupled=True), worker.one()), took_ns=SHORT_NS)
+            worker.echo(
+                await after(model.ask(0, accepts_decoupled=True), worker.one()), took_ns=SHORT_NS
+            )
             await eventually(lambda model=model: model.runner._instances[0].slot.idle)
             requests = [model.ask(number, accepts_decoupled=True) for number in range(2)]
             given = await worker.given()
@@ -230,7 +236,9 @@ async def test_a_request_that_was_on_two_workers_when_they_ended_is_not_given_to
             await eventually(lambda: request.batch is not None)
             lost = request.batch.instance.name
             {"m_0_0": one, "m_0_1": two}[lost].exit(9)  # before it begins
-            await eventually(lambda lost=lost: request.batch is None or request.batch.instance.name != lost)
+            await eventually(
+                lambda lost=lost: request.batch is None or request.batch.instance.name != lost
+            )
         error = f"Stub process '{lost}' is not healthy: it exited with status 9."
         assert await model.errors(request) == [error]
         for _ in range(2):
@@ -273,7 +281,9 @@ async def test_without_requeueing_unbegun_requests_fail_with_the_error():
         request = model.ask(1)
         await eventually(lambda: request.batch is not None)
         worker.exit(9)
-        assert await model.errors(request) == ["Stub process 'm_0_0' is not healthy: it exited with status 9."]
+        assert await model.errors(request) == [
+            "Stub process 'm_0_0' is not healthy: it exited with status 9."
+        ]
         await (await model.launcher.next()).started()
 
 
@@ -286,7 +296,9 @@ async def test_requests_wait_for_a_restart_up_to_a_limit(monkeypatch):
         worker.exit(1)
         again = await model.launcher.next()
         request = model.ask(1)
-        assert await model.errors(request) == ["Stub process 'm_0_0' is not healthy: it did not restart within 0.001 s"]
+        assert await model.errors(request) == [
+            "Stub process 'm_0_0' is not healthy: it did not restart within 0.001 s"
+        ]
         await again.started()
         await eventually_alive(model)
         request = model.ask(2)

@@ -39,7 +39,9 @@ async def test_loads_and_unloads_reach_the_engine():
     engine = RecordingEngine()
     control = ModelControl(engine)
     await control.load(LoadMessage("m"))
-    await control.load(LoadMessage("m", "{}", {"file:1/model.py": base64.b64encode(b"x\0").decode()}))
+    await control.load(
+        LoadMessage("m", "{}", {"file:1/model.py": base64.b64encode(b"x\0").decode()})
+    )
     await control.unload(UnloadMessage("m"))
     await control.unload(UnloadMessage("m", unload_dependents=True))
     assert engine.requested == [
@@ -61,7 +63,9 @@ async def test_many_loads_run_concurrently_without_blocking_the_loop():
 @on_loop
 async def test_an_error_of_a_load_is_raised():
     control = ModelControl(ToyEngine([]))
-    with pytest.raises(Internal, match=r"^failed to load 'm', failed to poll from model repository$"):
+    with pytest.raises(
+        Internal, match=r"^failed to load 'm', failed to poll from model repository$"
+    ):
         await control.load(LoadMessage("m"))
 
 
@@ -75,7 +79,9 @@ def test_a_file_with_invalid_base64_is_refused():
 async def test_the_readiness_of_the_given_version_is_queried():
     engine = RecordingEngine()
     control = ModelControl(engine)
-    assert [await control.is_ready(ReadyMessage("identity", version)) for version in (-1, 1, 7)] == [True, True, False]
+    assert [
+        await control.is_ready(ReadyMessage("identity", version)) for version in (-1, 1, 7)
+    ] == [True, True, False]
     assert await control.is_ready(ReadyMessage("identity"))
     assert [version for _, _, version in engine.requested] == [-1, 1, 7, -1]
 

@@ -10,7 +10,8 @@ def test_the_initial_depth_is_one():
 
 
 @pytest.mark.parametrize(
-    ("ns", "depth"), [(0, 32), (1, 32), (10_000, 32), (50_000, 10), (100_000, 5), (500_000, 1), (10_000_000, 1)]
+    ("ns", "depth"),
+    [(0, 32), (1, 32), (10_000, 32), (50_000, 10), (100_000, 5), (500_000, 1), (10_000_000, 1)],
 )
 def test_the_depth_covers_the_horizon(ns, depth):
     prefetch_depth = PrefetchDepth(prefetch=True)
@@ -41,7 +42,9 @@ def test_a_clock_that_runs_backwards_breaks_nothing():
     assert prefetch_depth.depth == 32
 
 
-@pytest.mark.parametrize(("ns", "depth"), [(50_000, 10), (1_000_000, 2), (9_000_000, 2), (10_000_000, 1)])
+@pytest.mark.parametrize(
+    ("ns", "depth"), [(50_000, 10), (1_000_000, 2), (9_000_000, 2), (10_000_000, 1)]
+)
 def test_an_only_instance_prefetches_one_short_execution(ns, depth):
     prefetch_depth = PrefetchDepth(prefetch=True, is_only_instance=True)
     assert prefetch_depth.depth == 1
@@ -50,7 +53,8 @@ def test_an_only_instance_prefetches_one_short_execution(ns, depth):
 
 
 @pytest.mark.parametrize(
-    ("waiting", "idle", "share"), [(9, 0, 10), (1, 1, 1), (2, 1, 1), (3, 1, 2), (9, 2, 3), (99, 1, 10), (0, 3, 1)]
+    ("waiting", "idle", "share"),
+    [(9, 0, 10), (1, 1, 1), (2, 1, 1), (3, 1, 2), (9, 2, 3), (99, 1, 10), (0, 3, 1)],
 )
 def test_waiting_requests_are_shared_with_idle_instances(waiting, idle, share):
     prefetch_depth = PrefetchDepth(prefetch=True)

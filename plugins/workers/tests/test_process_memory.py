@@ -22,15 +22,24 @@ def proc(folder: Path, **files: str) -> Path:
     return folder
 
 
-ROLLUP = "55bb-7ffc ---p 00000000 00:00 0   [rollup]\nRss:   5000 kB\nPss:    3000 kB\nPss_Anon:  1 kB\n"
+ROLLUP = (
+    "55bb-7ffc ---p 00000000 00:00 0   [rollup]\nRss:   5000 kB\nPss:    3000 kB\nPss_Anon:  1 kB\n"
+)
 
 
 def test_shared_pages_count_in_part(tmp_path: Path) -> None:
-    assert resident_bytes(7, proc(tmp_path, smaps_rollup=ROLLUP, statm="9 9 9 9 9 9 9\n")) == 3000 * 1024
+    assert (
+        resident_bytes(7, proc(tmp_path, smaps_rollup=ROLLUP, statm="9 9 9 9 9 9 9\n"))
+        == 3000 * 1024
+    )
 
 
-@pytest.mark.parametrize("files", [{}, {"smaps_rollup": ""}], ids=["no parts", "a process that ends"])
-def test_without_the_parts_shared_pages_count_in_full(tmp_path: Path, files: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "files", [{}, {"smaps_rollup": ""}], ids=["no parts", "a process that ends"]
+)
+def test_without_the_parts_shared_pages_count_in_full(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
     found = resident_bytes(7, proc(tmp_path, statm="100 25 3 1 0 9 0\n", **files))
     assert found == 25 * os.sysconf("SC_PAGE_SIZE")
 
@@ -52,10 +61,15 @@ def test_resident_bytes_match_the_process() -> None:
     assert 50 * MIB < grown - before < 80 * MIB
 
 
-def test_host_memory_is_measured_and_other_memory_reported_by_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_memory_is_measured_and_other_memory_reported_by_the_backend(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     reported = [MemoryUsage("CPU", 0, 1), MemoryUsage("CPU_PINNED", 0, 2), MemoryUsage("GPU", 3, 4)]
     monkeypatch.setattr("tritonpy_workers.process_memory.resident_bytes", lambda pid: 1000 + pid)
-    assert list(process_memory(7, reported, NoDevice())) == [MemoryUsage("CPU", 0, 1007), *reported[1:]]
+    assert list(process_memory(7, reported, NoDevice())) == [
+        MemoryUsage("CPU", 0, 1007),
+        *reported[1:],
+    ]
 
 
 def test_gpu_memory_not_reported_by_the_backend_comes_from_the_driver() -> None:

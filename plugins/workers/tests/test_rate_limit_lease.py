@@ -23,7 +23,9 @@ class DispatcherBench:
         for name in ("mine", "other"):
             self.limiter.register(name, 0, GROUP)
         self.grant_count = 0
-        self.lease = WorkerRateLimitLease(self.limiter, "mine", asyncio.get_running_loop(), self.hear)
+        self.lease = WorkerRateLimitLease(
+            self.limiter, "mine", asyncio.get_running_loop(), self.hear
+        )
 
     def hear(self):
         self.grant_count += 1

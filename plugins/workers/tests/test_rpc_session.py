@@ -31,7 +31,9 @@ async def test_results_match_their_queries_in_any_order():
         calling = [asyncio.create_task(worker.session.call("is_ready", {"n": n})) for n in range(3)]
         frames = [await worker.receive(Kind.QUERY) for _ in calling]
         for frame in reversed(frames):
-            worker.send(Kind.QUERY_RESULT, frame.words, extras={"value": frame.extras["arguments"]["n"]})
+            worker.send(
+                Kind.QUERY_RESULT, frame.words, extras={"value": frame.extras["arguments"]["n"]}
+            )
         assert await asyncio.gather(*calling) == [0, 1, 2]
 
 
@@ -102,8 +104,17 @@ async def test_an_invalid_result_ends_the_worker(extras):
 
 NUMBERS = st.one_of(st.integers(0, 3), st.integers(0, 2**64 - 1))
 VALUES = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.integers(), st.floats(), st.text(max_size=5)),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-3, 3),
+        st.integers(),
+        st.floats(),
+        st.text(max_size=5),
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 VERBS = st.sampled_from([
@@ -117,22 +128,30 @@ KEYS = st.sampled_from([
     "method", "request", "logger", "file", "line", "fields", "table",
 ])  # fmt: skip
 JSON_VALUES = st.dictionaries(KEYS, VALUES, max_size=5)
-METHODS = st.sampled_from(["model_config", "load_model", "is_model_ready", "statistics", "infer", "__init__"])
+METHODS = st.sampled_from(
+    ["model_config", "load_model", "is_model_ready", "statistics", "infer", "__init__"]
+)
 EXTRAS = st.one_of(
     JSON_VALUES,
     st.builds(lambda verb, arguments: {"verb": verb, "arguments": arguments}, VERBS, JSON_VALUES),
     st.builds(lambda message: {"model": "identity", **message}, JSON_VALUES),
     st.builds(
-        lambda method, message: {"verb": "engine", "arguments": {"method": method, "arguments": message}},
+        lambda method, message: {
+            "verb": "engine",
+            "arguments": {"method": method, "arguments": message},
+        },
         METHODS,
         JSON_VALUES,
     ),
 )
 KINDS = st.one_of(
-    st.sampled_from([Kind.CALL, Kind.CALL_CANCEL, Kind.QUERY, Kind.NOTIFY, Kind.QUERY_RESULT]), st.integers(16, 255)
+    st.sampled_from([Kind.CALL, Kind.CALL_CANCEL, Kind.QUERY, Kind.NOTIFY, Kind.QUERY_RESULT]),
+    st.integers(16, 255),
 )
 FRAMES = st.lists(
-    st.tuples(KINDS, st.lists(NUMBERS, max_size=4), st.none() | st.integers(0, 2), EXTRAS), min_size=1, max_size=6
+    st.tuples(KINDS, st.lists(NUMBERS, max_size=4), st.none() | st.integers(0, 2), EXTRAS),
+    min_size=1,
+    max_size=6,
 )
 
 
@@ -146,11 +165,15 @@ def test_the_server_survives_any_frames_of_a_worker(frames):
                 worker.execute(InferRequest("caller", {}, None))
                 for kind, words, rows, extras in frames:
                     row = [tensor(np.float32([1]))]
-                    worker.send(kind, words, rows=None if rows is None else [row] * rows, extras=extras)
+                    worker.send(
+                        kind, words, rows=None if rows is None else [row] * rows, extras=extras
+                    )
                 worker.ask(77, "is_model_ready", name="identity")
                 await eventually(lambda: worker.broken is not None or replied(worker))
                 # The text of a broken rule, not the repr of an unexpected exception.
-                assert worker.broken is None or re.match(r"it broke the worker protocol: (?!\w+\()", worker.broken)
+                assert worker.broken is None or re.match(
+                    r"it broke the worker protocol: (?!\w+\()", worker.broken
+                )
             async with worker_of(engine) as other:
                 other.ask(1, "is_model_ready", name="text")
                 assert await other.reply(1) is True

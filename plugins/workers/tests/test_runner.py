@@ -20,7 +20,9 @@ def test_workers_need_the_loop_of_a_started_server():
     class Named:
         name = "m"
 
-    with pytest.raises(Internal, match="model 'm' runs in worker processes, which need the event loop"):
+    with pytest.raises(
+        Internal, match="model 'm' runs in worker processes, which need the event loop"
+    ):
         WorkerRunner(Named, None, None, None, Wakeups(), None, None, None, None, False)
 
 
@@ -78,11 +80,19 @@ async def test_a_worker_gets_no_more_requests_than_its_limit():
             worker.send_responses([], [given[-1]])
         await eventually(lambda: not model.runner._instances[0].worker.executions.running)
         assert model.model.waiting == 1
-        worker.send_responses([(given[1].numbers[0], FINAL, [])], parameters={"0": {"second": True}})
+        worker.send_responses(
+            [(given[1].numbers[0], FINAL, [])], parameters={"0": {"second": True}}
+        )
         third = await worker.one()
-        worker.send_responses([(given[0].numbers[0], FINAL, []), (third.numbers[0], FINAL, [])], [third])
+        worker.send_responses(
+            [(given[0].numbers[0], FINAL, []), (third.numbers[0], FINAL, [])], [third]
+        )
         answers = await model.answers(*requests)
-        assert [answer.parameters.get("second", False) for answer in answers] == [False, True, False]
+        assert [answer.parameters.get("second", False) for answer in answers] == [
+            False,
+            True,
+            False,
+        ]
 
 
 @on_loop
@@ -169,7 +179,11 @@ def test_shared_state_is_freed_after_the_last_worker():
             assert (model.unloaded, model.launcher.closed) == ([], 0)
             worker.exit(0)
             await unloading
-            assert (model.unloaded, model.launcher.closed, model.context.shared) == (["weights"], 1, None)
+            assert (model.unloaded, model.launcher.closed, model.context.shared) == (
+                ["weights"],
+                1,
+                None,
+            )
             model.unloaded[:] = [None]
 
     test()
@@ -223,7 +237,10 @@ async def test_added_workers_wait_until_they_serve():
         assert await model.values(second) == [[2]]
         one.echo(given)
         assert await model.values(first) == [[1]]
-        assert [instance.prefetch_depth.is_only_instance for instance in model.runner._instances.values()] == [
+        assert [
+            instance.prefetch_depth.is_only_instance
+            for instance in model.runner._instances.values()
+        ] == [
             False,
             False,
         ]

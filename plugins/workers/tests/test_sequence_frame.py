@@ -18,7 +18,8 @@ def request(**message):
 
 
 @pytest.mark.parametrize(
-    "more", [{"slots": [None]}, {"controls": [START]}, {"states": [STATE]}, {"state_outputs": ["S"]}]
+    "more",
+    [{"slots": [None]}, {"controls": [START]}, {"states": [STATE]}, {"state_outputs": ["S"]}],
 )
 def test_scheduler_data_needs_a_sequence_frame(more) -> None:
     assert not needs_sequence_frame(Batch([request()]))
@@ -30,9 +31,16 @@ def test_a_sequence_needs_a_sequence_frame() -> None:
 
 
 def test_each_batch_has_its_slots_sequences_and_tensors() -> None:
-    first, second = request(sequence=SequenceInfo(7, start=True)), request(sequence=SequenceInfo("s", end=True))
+    first, second = (
+        request(sequence=SequenceInfo(7, start=True)),
+        request(sequence=SequenceInfo("s", end=True)),
+    )
     holed = Batch(
-        [first, second], slots=[None, first, None, second], controls=[START], states=[STATE], state_outputs=["OUT"]
+        [first, second],
+        slots=[None, first, None, second],
+        controls=[START],
+        states=[STATE],
+        state_outputs=["OUT"],
     )
     words, extras, rows = sequence_frame_parts([Batch([request()]), holed])
     assert extras == {"sequences": {"2": "s"}, "state_outputs": {"1": ["OUT"]}}

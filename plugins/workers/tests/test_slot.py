@@ -10,7 +10,9 @@ from tritonpy_workers.slot import WorkerSlot
 
 
 def slot_of(wakeups, feed):
-    return WorkerSlot(InstanceContext("m_0_0", "CPU", 0, 0), asyncio.get_running_loop(), wakeups, feed)
+    return WorkerSlot(
+        InstanceContext("m_0_0", "CPU", 0, 0), asyncio.get_running_loop(), wakeups, feed
+    )
 
 
 @on_loop

@@ -38,7 +38,9 @@ class Bench:
     def __init__(self) -> None:
         self.sink = FullSink()
         self.request = InferRequest("m", {}, self.sink)
-        self.credits = StreamCredits(asyncio.get_running_loop(), SimpleNamespace(open={7: self.request}))
+        self.credits = StreamCredits(
+            asyncio.get_running_loop(), SimpleNamespace(open={7: self.request})
+        )
 
     def wait(self, number: int = 7):
         return self.credits.wait(CreditMessage(number))

@@ -35,7 +35,10 @@ async def test_a_worker_gets_its_host_policy_and_reports_failures(caplog):
         fields = await process.started(unbound="Unable to set NUMA memory policy: not here")
         await starting
         assert fields["host_policy"] == {"cores": [0, 2], "node": 1}
-        assert "host policy of instance 'm_0_0': Unable to set NUMA memory policy: not here" in caplog.messages
+        assert (
+            "host policy of instance 'm_0_0': Unable to set NUMA memory policy: not here"
+            in caplog.messages
+        )
         process.exit(0)
         await eventually(lambda: it.ended)
 
@@ -76,7 +79,10 @@ async def test_a_worker_that_dies_without_a_message_fails_the_start_with_its_out
         with pytest.raises(Internal) as failed:
             await starting
         lines = failed.value.message.splitlines()
-        assert lines[:2] == [UNHEALTHY.format("it was killed by signal 11 (SIGSEGV)"), "Its last output:"]
+        assert lines[:2] == [
+            UNHEALTHY.format("it was killed by signal 11 (SIGSEGV)"),
+            "Its last output:",
+        ]
         assert lines[2:] == [f"line {number}" for number in range(11, 30)] + ["the last words"]
         assert it.ended == []
 
@@ -188,7 +194,9 @@ async def test_the_end_of_a_running_worker_is_reported_once_with_its_reason():
         await eventually(lambda: it.ended)
         assert it.worker.ending
         assert [error.message for error in it.ended] == [
-            UNHEALTHY.format("it was killed by signal 9 (SIGKILL), possibly because the system was out of memory")
+            UNHEALTHY.format(
+                "it was killed by signal 9 (SIGKILL), possibly because the system was out of memory"
+            )
         ]
 
 

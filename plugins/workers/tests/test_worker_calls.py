@@ -198,7 +198,9 @@ async def test_additional_requests_for_a_dying_worker_fail(monkeypatch):
             monkeypatch.setattr(
                 instance,
                 "_callbacks",
-                type(instance._callbacks)(admit, instance._callbacks.drop, instance._callbacks.fail),
+                type(instance._callbacks)(
+                    admit, instance._callbacks.drop, instance._callbacks.fail
+                ),
             )
         request_more(worker, 1)
         await entered.wait()

@@ -7,7 +7,11 @@ from tritonpy_testing.toy_engine import ToyEngine
 def test_workers_of_one_version_share_state_until_the_last_is_gone() -> None:
     engine = ToyEngine([])
     registry, model, other = registry_of(engine), model_context(engine), model_context(engine)
-    first, second, others = registry.shared_state(model), registry.shared_state(model), registry.shared_state(other)
+    first, second, others = (
+        registry.shared_state(model),
+        registry.shared_state(model),
+        registry.shared_state(other),
+    )
     assert first is second
     assert first is not others
     first.release("first")

@@ -53,7 +53,9 @@ async def test_an_error_of_a_query_is_its_result_and_the_worker_lives(caplog):
         worker.notify("unload_model", name="nobody")
         await eventually(lambda: caplog.text.count("failed: ") == 2)
         assert "'metric_family' failed: Invalid metric name" in caplog.text
-        assert "'unload_model' failed: Request for unknown model: 'nobody' is not found" in caplog.text
+        assert (
+            "'unload_model' failed: Request for unknown model: 'nobody' is not found" in caplog.text
+        )
         worker.ask(3, "is_model_ready", name="nobody")
         assert await worker.reply(3) is False
 
@@ -109,8 +111,17 @@ async def test_lines_for_the_log_are_logged(caplog):
         worker.notify("log", level="WARNING", message="hello", requests=["1", "2"])
         await eventually(lambda: caplog.records)
         (record,) = caplog.records
-        assert (record.name, record.levelname, record.getMessage()) == ("tritonpy.model", "WARNING", "hello")
-        assert (record.model, record.version, record.instance, record.request_id) == ("caller", 1, "caller_0_0", "1, 2")
+        assert (record.name, record.levelname, record.getMessage()) == (
+            "tritonpy.model",
+            "WARNING",
+            "hello",
+        )
+        assert (record.model, record.version, record.instance, record.request_id) == (
+            "caller",
+            1,
+            "caller_0_0",
+            "1, 2",
+        )
 
 
 @on_loop
@@ -216,8 +227,14 @@ BROKEN = {
     "a verb that is none": {"verb": "sudo", "arguments": {}},
     "a level that is none": {"verb": "log", "arguments": {"level": "LOUD", "message": ""}},
     "a metric that was never made": {"verb": "metric_add", "arguments": {"metric": 1, "value": 1}},
-    "a kind that is none": {"verb": "metric_family", "arguments": {"name": "a", "description": "", "kind": "pie"}},
-    "a file that is not in base64": {"verb": "load_model", "arguments": {"name": "m", "files": {"f": "?"}}},
+    "a kind that is none": {
+        "verb": "metric_family",
+        "arguments": {"name": "a", "description": "", "kind": "pie"},
+    },
+    "a file that is not in base64": {
+        "verb": "load_model",
+        "arguments": {"name": "m", "files": {"f": "?"}},
+    },
     "no request at all": {"verb": "take_more", "arguments": {"count": 0}},
     "a block that was not requested": {"verb": "shared", "arguments": {"key": "k"}},
 }

@@ -22,7 +22,9 @@ def _restarts_are_quick(monkeypatch):
 
 def samples(count=1, rows=1):
     """Return a function that returns a sample of the numbers 100, 101, …"""
-    inputs = [{"IN": Tensor.from_numpy("IN", np.array([[100 + row]], np.int32))} for row in range(rows)]
+    inputs = [
+        {"IN": Tensor.from_numpy("IN", np.array([[100 + row]], np.int32))} for row in range(rows)
+    ]
     return lambda: [WarmupSample("cold", count, inputs)]
 
 
@@ -90,9 +92,13 @@ async def test_an_error_response_fails_the_load_and_ends_the_worker():
         task, worker = await loading(model)
         given = await worker.one()
         errors = {"0": [int(Code.INTERNAL), "too cold"]}
-        worker.send_responses([(number, FINAL, []) for number in given.numbers], [given], errors=errors)
+        worker.send_responses(
+            [(number, FINAL, []) for number in given.numbers], [given], errors=errors
+        )
         await worker.stop()
-        with pytest.raises(InvalidArgument, match=r"^failed to run warmup sample 'cold': too cold; $"):
+        with pytest.raises(
+            InvalidArgument, match=r"^failed to run warmup sample 'cold': too cold; $"
+        ):
             await task
 
 
@@ -103,7 +109,9 @@ async def test_the_death_of_the_worker_fails_the_load():
         await worker.one()
         worker.exit(3)
         message = "Stub process 'm_0_0' is not healthy: it exited with status 3.; "
-        with pytest.raises(InvalidArgument, match=f"^failed to run warmup sample 'cold': {message}{message}$"):
+        with pytest.raises(
+            InvalidArgument, match=f"^failed to run warmup sample 'cold': {message}{message}$"
+        ):
             await task
 
 
@@ -115,7 +123,9 @@ async def test_a_worker_that_dies_after_its_responses_does_not_serve():
         worker.send_responses([(given.numbers[0], FINAL, given.rows[0])])
         await next_iteration()
         worker.exit(3)
-        with pytest.raises(Exception, match=r"^Stub process 'm_0_0' is not healthy: it exited with status 3\.$"):
+        with pytest.raises(
+            Exception, match=r"^Stub process 'm_0_0' is not healthy: it exited with status 3\.$"
+        ):
             await task
 
 

@@ -74,15 +74,23 @@ class WorkerModel:
     ) -> None:
         loop = asyncio.get_running_loop()
         self.count = instances
-        config = model_config(CONFIG % (datatype, datatype, instances, group, str(decoupled).lower()))
+        config = model_config(
+            CONFIG % (datatype, datatype, instances, group, str(decoupled).lower())
+        )
         folder = Path("nowhere")
         self.engine = ToyEngine()
-        log = logging.LoggerAdapter(logging.getLogger("tritonpy.backend"), {"model": "m", "version": 1})
-        self.context = ModelContext("m", 1, config, folder, folder, {}, {}, NoOptions(), self.engine, log)
+        log = logging.LoggerAdapter(
+            logging.getLogger("tritonpy.backend"), {"model": "m", "version": 1}
+        )
+        self.context = ModelContext(
+            "m", 1, config, folder, folder, {}, {}, NoOptions(), self.engine, log
+        )
         self.timer, self.wakeups, self.limiter = Timer(), Wakeups(), limiter or NoRateLimiter()
         self.background = ThreadPool("background", 1)
         self.wakeups.attach(loop)
-        self.model = LoadedModel(self.context, RequestCheck(config, "m"), {}, self.timer, (), self.wakeups)
+        self.model = LoadedModel(
+            self.context, RequestCheck(config, "m"), {}, self.timer, (), self.wakeups
+        )
         self.scheduler = scheduler(
             SchedulerContext("m", 1, config, self.engine, _no_policy, self.model.dispatcher.wake)
         )
@@ -130,7 +138,9 @@ class WorkerModel:
         return self.send(np.array([values], np.int32), **fields)
 
     def send(self, array: Any, **fields: Any) -> InferRequest:
-        request = InferRequest("m", {"IN": Tensor.from_numpy("IN", array)}, self.recorder.sink, **fields)
+        request = InferRequest(
+            "m", {"IN": Tensor.from_numpy("IN", array)}, self.recorder.sink, **fields
+        )
         self.requested.append(request)
         self.model.infer(request)
         return request
@@ -151,7 +161,9 @@ class WorkerModel:
 
     async def errors(self, *requests: InferRequest) -> list[str]:
         """Wait and return the error of each request."""
-        return [answer.error.message if answer.error else "" for answer in await self.answers(*requests)]
+        return [
+            answer.error.message if answer.error else "" for answer in await self.answers(*requests)
+        ]
 
     def unload(self) -> asyncio.Future[None]:
         """Begin to unload the model, once; return a future of the end."""

@@ -1,8 +1,8 @@
 """Instances in worker processes, behind the hook `tritonpy_runners`.
 
-Start at `runner`: `WorkerRunnerFactory` makes one `WorkerRunner` per model version. `backend_process`
-runs inside the workers. The package may import public names of `tritonpy`, `tritonpy_ipc` and
-`tritonpy_engine_rpc`.
+Start at `runner`: `WorkerRunnerFactory` makes one `WorkerRunner` per model version.
+`backend_process` runs inside the workers. The package may import public names of `tritonpy`,
+`tritonpy_ipc` and `tritonpy_engine_rpc`.
 """
 
 from __future__ import annotations

@@ -106,7 +106,9 @@ class WorkerCalls:
             raise ProtocolError(f"a call has {len(rows)} rows of tensors")
         batch, parent = self._executions.caller(execution, request)
         call = self._request(number, message, rows[0], requested[0], parent)
-        caller = self._executions.background_batch() if message.blocks_loop and batch is None else batch
+        caller = (
+            self._executions.background_batch() if message.blocks_loop and batch is None else batch
+        )
         if parent is None and caller is not None:
             call.parent = synthetic_parent(self._model_name, caller)
         self._last = max(self._last, number)
@@ -122,7 +124,9 @@ class WorkerCalls:
             self._registry.graph.forget(call)
             self._close(number)
             refusal = (
-                error if isinstance(error, TritonError) else internal_error(log, f"a call to {message.model}", error)
+                error
+                if isinstance(error, TritonError)
+                else internal_error(log, f"a call to {message.model}", error)
             )
             if not message.plain:
                 refusal = refused_model_call(message.model, refusal)
@@ -144,7 +148,8 @@ class WorkerCalls:
         if call is not None:
             if not 0 < count <= call.tag.unconsumed:
                 raise ProtocolError(
-                    f"{count} responses of call {number} were consumed, but only {call.tag.unconsumed} were sent"
+                    f"{count} responses of call {number} were consumed, but only "
+                    f"{call.tag.unconsumed} were sent"
                 )
             call.tag.consume(count)
 
@@ -200,12 +205,16 @@ class WorkerCalls:
             self._sink,
             message.version,
             message.id,
-            None if requested is None else {name: OutputSpec(name, message.classes.get(name, 0)) for name in requested},
+            None
+            if requested is None
+            else {name: OutputSpec(name, message.classes.get(name, 0)) for name in requested},
             message.parameters or NO_PARAMETERS,
             message.priority,
             message.timeout_us,
             message.deadline_ns,
-            SequenceInfo(*message.sequence) if message.sequence is not None and message.sequence[0] else None,
+            SequenceInfo(*message.sequence)
+            if message.sequence is not None and message.sequence[0]
+            else None,
             message.decoupled,
             bool(message.classes),
             tag=CallStream(number),
@@ -229,13 +238,24 @@ class WorkerCalls:
         if response.final:
             self._close(number)
         try:
-            self._send(number, flags, response.outputs, response.parameters, response.error, response.model_version)
+            self._send(
+                number,
+                flags,
+                response.outputs,
+                response.parameters,
+                response.error,
+                response.model_version,
+            )
         except OSError as error:
             if not response.final:
                 self._close(number)
             call.cancel()
             self._send(
-                number, FINAL, error=Internal(f"no shared memory for the outputs of model '{call.model_name}': {error}")
+                number,
+                FINAL,
+                error=Internal(
+                    f"no shared memory for the outputs of model '{call.model_name}': {error}"
+                ),
             )
 
     def _send(

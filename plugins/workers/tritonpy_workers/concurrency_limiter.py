@@ -25,7 +25,9 @@ Feed = Callable[[], None]
 
 def worker_capacity() -> int:
     """Return how many workers can run next to the server on the available processors."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    available = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return max(available - 1, 1)
 
 
@@ -75,7 +77,10 @@ class ConcurrencyLimiter:
     def _has_capacity(self, now: int) -> bool:
         if len(self._begun_ns) < self._max_running:
             return True
-        return sum([begun > now - _MAX_WAIT_NS for begun in self._begun_ns.values()]) < self._max_running
+        return (
+            sum([begun > now - _MAX_WAIT_NS for begun in self._begun_ns.values()])
+            < self._max_running
+        )
 
     def _admit_waiting(self) -> None:
         """Let waiting instances try again while there is capacity.

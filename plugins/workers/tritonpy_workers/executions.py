@@ -56,7 +56,8 @@ class Executions:
         """
         first, now = self._requests, now_ns()
         executions = [
-            WorkerExecution(number, batch, now, joins) for number, batch in enumerate(batches, self._last + 1)
+            WorkerExecution(number, batch, now, joins)
+            for number, batch in enumerate(batches, self._last + 1)
         ]
         requests = [request for batch in batches for request in batch.requests]
         words = [len(executions)]
@@ -64,9 +65,13 @@ class Executions:
             words += (execution.id, len(execution.batch.requests))
         words.append(first)
         rows = input_rows(requests)
-        requested = [None if request.outputs is None else tuple(request.outputs) for request in requests]
+        requested = [
+            None if request.outputs is None else tuple(request.outputs) for request in requests
+        ]
         kind = Kind.EXECUTE
-        extras = {} if all([is_plain(request) for request in requests]) else request_extras(requests)
+        extras = (
+            {} if all([is_plain(request) for request in requests]) else request_extras(requests)
+        )
         ids = [request.id for request in requests]
         if any(ids):
             extras["ids"] = ids
@@ -141,7 +146,11 @@ class Executions:
 
     def background_batch(self) -> Batch | None:
         """Return an empty batch for code that outlives its execution; None before any batch."""
-        return None if self._instance is None else Batch([], model=self._model, instance=self._instance)
+        return (
+            None
+            if self._instance is None
+            else Batch([], model=self._model, instance=self._instance)
+        )
 
     def cancel(self, request: InferRequest) -> None:
         """Notify the worker that `request` is cancelled; fail it now if it has not begun."""
@@ -164,14 +173,18 @@ class Executions:
         found = [
             execution
             for execution in self.running.values()
-            if execution.id != begun and not execution.joined and (execution.id > begun or not decoupled)
+            if execution.id != begun
+            and not execution.joined
+            and (execution.id > begun or not decoupled)
         ]
         batches = [execution.batch for execution in found]
         for execution in found:
             execution.batch.executing = False
             del self.running[execution.id]
         again = {id(request) for batch in batches for request in batch.requests}
-        self.open = {number: request for number, request in self.open.items() if id(request) not in again}
+        self.open = {
+            number: request for number, request in self.open.items() if id(request) not in again
+        }
         return batches
 
     def abandon(self) -> list[InferRequest]:
@@ -186,7 +199,9 @@ class Executions:
     def _is_queued(self, request: InferRequest) -> bool:
         """Return whether `request` waits in the queue of the worker, behind a running execution."""
         behind = list(self.running.values())[1:]
-        return any(execution.batch is request.batch and not execution.joined for execution in behind)
+        return any(
+            execution.batch is request.batch and not execution.joined for execution in behind
+        )
 
     def _decode_ended(self, words: Sequence[int]) -> list[WorkerExecution]:
         done = []
@@ -194,12 +209,17 @@ class Executions:
             execution = self.running.get(words[index])
             if execution is None:
                 raise ProtocolError(f"execution {words[index]} ended but was not running")
-            execution.batch.input_end_ns, execution.batch.infer_end_ns = words[index + 1], words[index + 2]
+            execution.batch.input_end_ns, execution.batch.infer_end_ns = (
+                words[index + 1],
+                words[index + 2],
+            )
             done.append(execution)
         return done
 
     @staticmethod
-    def _decode_responses(words: Sequence[int], at: int, runs: int, rows: int) -> list[tuple[int, int]]:
+    def _decode_responses(
+        words: Sequence[int], at: int, runs: int, rows: int
+    ) -> list[tuple[int, int]]:
         """Return number and flags of each response.
 
         In `words`, consecutive requests with the same flags are one entry.
@@ -214,7 +234,10 @@ class Executions:
         ]
 
     def _send_responses(
-        self, answered: Sequence[tuple[int, int]], rows: Sequence[Sequence[Tensor]], extras: Mapping[str, Any]
+        self,
+        answered: Sequence[tuple[int, int]],
+        rows: Sequence[Sequence[Tensor]],
+        extras: Mapping[str, Any],
     ) -> None:
         errors, parameters = extras.get("errors", {}), extras.get("parameters", {})
         name, version = self._model.name, self._model.version
@@ -244,11 +267,15 @@ class Executions:
             if batch is not None:
                 batch.input_end_ns, batch.infer_end_ns = input_end_ns, infer_end_ns
 
-    def _take_states(self, states: Mapping[str, int], rows: list[Sequence[Tensor]], at: int) -> None:
+    def _take_states(
+        self, states: Mapping[str, int], rows: list[Sequence[Tensor]], at: int
+    ) -> None:
         for number, count in states.items():
             batch = self._batch_of(number)
             if batch is not None:
-                batch.new_states.update({tensor.name: tensor for row in rows[at : at + count] for tensor in row})
+                batch.new_states.update(
+                    {tensor.name: tensor for row in rows[at : at + count] for tensor in row}
+                )
             at += count
 
     def _batch_of(self, number: str) -> Batch | None:
@@ -259,6 +286,8 @@ class Executions:
 def _set_details(response: InferResponse, flags: int, error: Any, parameters: Any) -> None:
     response.final, response.empty = bool(flags & FINAL), bool(flags & EMPTY)
     if error is not None:
-        response.error = decode_error(error, None if error[0] == Code.CANCELLED else FailureReason.BACKEND)
+        response.error = decode_error(
+            error, None if error[0] == Code.CANCELLED else FailureReason.BACKEND
+        )
         response.outputs = ()
     response.parameters = parameters or NO_PARAMETERS

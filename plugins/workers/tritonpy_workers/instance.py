@@ -32,7 +32,9 @@ from tritonpy_workers.worker_warmup import WorkerWarmup
 _ENDED = "the worker of the model has ended"
 _MAX_LOST_WORKERS = 2  # workers that may die while they hold the same request
 _START_LIMIT_S = 30.0  # how long requests wait for a restart if no other instance is left
-MakeWorker = Callable[[Callable[[Sequence[WorkerExecution]], None], Callable[[TritonError], None], TakeMore], Worker]
+MakeWorker = Callable[
+    [Callable[[Sequence[WorkerExecution]], None], Callable[[TritonError], None], TakeMore], Worker
+]
 
 
 class WorkerInstance:
@@ -180,7 +182,12 @@ class WorkerInstance:
 
     def is_idle(self) -> bool:
         """Return whether the instance could begin an execution now."""
-        able = self._is_serving and not self._stopped and self.worker is not None and not self.worker.ending
+        able = (
+            self._is_serving
+            and not self._stopped
+            and self.worker is not None
+            and not self.worker.ending
+        )
         return able and not self.slot.draining and self._lease is None and self._count_held() == 0
 
     def cancel(self, request: InferRequest) -> None:
@@ -192,7 +199,11 @@ class WorkerInstance:
         # One batch at a time in three cases. Behind an execution that waits for a call, a batch
         # could be what the called model waits for. A backend that admits more requests while it
         # runs takes them itself. A lease is for one execution.
-        one_at_a_time = worker.executions.calls or self.slot.context.max_open is not None or self._lease is not None
+        one_at_a_time = (
+            worker.executions.calls
+            or self.slot.context.max_open is not None
+            or self._lease is not None
+        )
         one_at_a_time = one_at_a_time or self.prefetch_depth.suspended
         depth = 0 if worker.ending else 1 if one_at_a_time else self.prefetch_depth.depth
         if depth > 1 and not self.prefetch_depth.is_only_instance:
@@ -211,7 +222,9 @@ class WorkerInstance:
             if batch is None:
                 return
             batch.model = self._model
-            if not worker.checks_strings and any([request.unchecked_strings for request in batch.requests]):
+            if not worker.checks_strings and any(
+                [request.unchecked_strings for request in batch.requests]
+            ):
                 self._checking += 1
                 self._loop.create_task(self._check(worker, batch))
             else:
@@ -254,7 +267,11 @@ class WorkerInstance:
             if self._concurrency is not None:
                 self._concurrency.begin(self)
         except Exception as error:
-            failure = Internal(f"no shared memory for the inputs: {error}") if isinstance(error, OSError) else error
+            failure = (
+                Internal(f"no shared memory for the inputs: {error}")
+                if isinstance(error, OSError)
+                else error
+            )
             self._callbacks.fail(batches, failure)
             self._loop.call_soon(self.feed)
             return
@@ -271,7 +288,9 @@ class WorkerInstance:
             return None
         batch.model = self._model
         try:
-            strings = not worker.checks_strings and any([request.unchecked_strings for request in batch.requests])
+            strings = not worker.checks_strings and any(
+                [request.unchecked_strings for request in batch.requests]
+            )
             if strings and not await asyncio.to_thread(self._callbacks.admit, batch):
                 return None
             if self.worker is not worker:
@@ -300,7 +319,11 @@ class WorkerInstance:
             self._concurrency.end(self)
         # Queue before releasing. Otherwise a waiting instance would always come first, whatever the
         # priorities.
-        if self._lease is not None and self._count_held() == 0 and self._dispatcher.has_batch_for(self.slot):
+        if (
+            self._lease is not None
+            and self._count_held() == 0
+            and self._dispatcher.has_batch_for(self.slot)
+        ):
             self._lease.renew()
         # At the end of the iteration, so that requests read until then can join the batch.
         self.slot.wake()
@@ -335,7 +358,9 @@ class WorkerInstance:
         self._fail(worker.executions.abandon(), error)
         if not self._stopped:
             self._pause = asyncio.Event()
-            self._restart = self._loop.create_task(self._start_again((now_ns() - self._started_ns) / 1e9))
+            self._restart = self._loop.create_task(
+                self._start_again((now_ns() - self._started_ns) / 1e9)
+            )
             self._on_death()
         self._dispatcher.wake()  # another instance may be able to use the wake-up
         self.feed()  # it may have been the last work of the instance
@@ -359,7 +384,9 @@ class WorkerInstance:
         while True:
             if delay_s and self._pause is not None:
                 self._model.log.warning(
-                    "%s is restarted in %g s, or earlier if requests wait for it", self.slot.name, delay_s
+                    "%s is restarted in %g s, or earlier if requests wait for it",
+                    self.slot.name,
+                    delay_s,
                 )
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._pause.wait(), delay_s)
@@ -382,7 +409,9 @@ class WorkerInstance:
     async def _start_or_refuse(self) -> None:
         """Start the worker; refuse waiting requests if it takes much longer than the last start."""
         limit_s = max(_START_LIMIT_S, 2 * self._start_s)
-        refusing = self._loop.call_later(limit_s, self._mark_broken, f"it did not restart within {limit_s:g} s")
+        refusing = self._loop.call_later(
+            limit_s, self._mark_broken, f"it did not restart within {limit_s:g} s"
+        )
         try:
             await self.start()
         finally:

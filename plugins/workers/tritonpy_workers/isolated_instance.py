@@ -7,7 +7,15 @@ import threading
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
-from tritonpy import Backend, Batch, InferResponse, InstanceContext, MemoryUsage, ModelContext, TritonError
+from tritonpy import (
+    Backend,
+    Batch,
+    InferResponse,
+    InstanceContext,
+    MemoryUsage,
+    ModelContext,
+    TritonError,
+)
 from tritonpy.execution import CallGraph, Slot
 from tritonpy_workers.backend_process import SpawnLauncher
 from tritonpy_workers.executions import WorkerExecution
@@ -24,10 +32,14 @@ class IsolatedInstance(Backend):
     and raises its error when it cannot run the model. Requests cannot join a running execution.
     """
 
-    def __init__(self, backend: type[Backend], model: ModelContext, instance: InstanceContext) -> None:
+    def __init__(
+        self, backend: type[Backend], model: ModelContext, instance: InstanceContext
+    ) -> None:
         super().__init__(model, instance)
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=f"{instance.name} worker", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name=f"{instance.name} worker", daemon=True
+        )
         self._thread.start()
         self._slot = Slot(instance)
         self._running: dict[int, asyncio.Future[None]] = {}
@@ -52,7 +64,9 @@ class IsolatedInstance(Backend):
     def memory_usage(self) -> Sequence[MemoryUsage]:
         """Return the memory of the instance and of its shared data, as the process reports it."""
         worker = self._worker
-        return self._do(worker.memory_usage()) if worker is not None and worker.reports_memory else ()
+        return (
+            self._do(worker.memory_usage()) if worker is not None and worker.reports_memory else ()
+        )
 
     def close(self) -> None:
         """End the process. A second call does nothing."""
@@ -65,7 +79,15 @@ class IsolatedInstance(Backend):
         model = self.model
         registry = WorkerRegistry(model.engine.model_config, CallGraph(model.engine.model_config))
         worker = Worker(
-            model, self.instance, self._launcher, registry, self._loop, None, self._done, self._ended, _nothing_more
+            model,
+            self.instance,
+            self._launcher,
+            registry,
+            self._loop,
+            None,
+            self._done,
+            self._ended,
+            _nothing_more,
         )
         await worker.start()
         return worker

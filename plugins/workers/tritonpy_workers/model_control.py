@@ -49,14 +49,22 @@ class ModelControl:
     def load(self, message: LoadMessage) -> Awaitable[None]:
         """Load or reload a model; finishes when it serves."""
         try:
-            files = {path: base64.b64decode(text, validate=True) for path, text in message.files.items()}
+            files = {
+                path: base64.b64decode(text, validate=True) for path, text in message.files.items()
+            }
         except (binascii.Error, ValueError) as error:
-            raise ProtocolError(f"a file of model '{message.name}' is not valid base64: {error}") from error
-        return run_in_thread(partial(self._engine.load_model, message.name, message.config or None, files or None))
+            raise ProtocolError(
+                f"a file of model '{message.name}' is not valid base64: {error}"
+            ) from error
+        return run_in_thread(
+            partial(self._engine.load_model, message.name, message.config or None, files or None)
+        )
 
     def unload(self, message: UnloadMessage) -> Awaitable[None]:
         """Start to unload a model."""
-        return run_in_thread(partial(self._engine.unload_model, message.name, message.unload_dependents))
+        return run_in_thread(
+            partial(self._engine.unload_model, message.name, message.unload_dependents)
+        )
 
     def is_ready(self, message: ReadyMessage) -> Awaitable[bool]:
         """Return whether a model is ready; an unknown one is not."""

@@ -13,7 +13,9 @@ from tritonpy.execution import Device
 PROC = Path("/proc")
 
 
-def process_memory(pid: int, reported: Iterable[MemoryUsage], gpus: Device) -> Iterator[MemoryUsage]:
+def process_memory(
+    pid: int, reported: Iterable[MemoryUsage], gpus: Device
+) -> Iterator[MemoryUsage]:
     """Yield the memory usage of a process.
 
     Host memory is the resident memory. Other memory is as `reported` by the backend, or else as the

@@ -16,7 +16,11 @@ class WorkerRateLimitLease:
     """
 
     def __init__(
-        self, limiter: RateLimiter, name: str, loop: asyncio.AbstractEventLoop, granted: Callable[[], None]
+        self,
+        limiter: RateLimiter,
+        name: str,
+        loop: asyncio.AbstractEventLoop,
+        granted: Callable[[], None],
     ) -> None:
         self.held = False
         self.requested = False

@@ -30,7 +30,11 @@ def request_extras(requests: Sequence[InferRequest]) -> dict[str, Any]:
     unchecked = [index for index, request in enumerate(requests) if request.unchecked_strings]
     if unchecked:
         extras["unchecked"] = unchecked
-    optional = {str(index): fields for index, request in enumerate(requests) if (fields := _optional_fields(request))}
+    optional = {
+        str(index): fields
+        for index, request in enumerate(requests)
+        if (fields := _optional_fields(request))
+    }
     if optional:
         extras["requests"] = optional
     return extras

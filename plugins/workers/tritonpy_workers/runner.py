@@ -10,7 +10,15 @@ from concurrent.futures import CancelledError, Future, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tritonpy import Backend, InferRequest, InstanceContext, Internal, MemoryUsage, ModelContext, Unavailable
+from tritonpy import (
+    Backend,
+    InferRequest,
+    InstanceContext,
+    Internal,
+    MemoryUsage,
+    ModelContext,
+    Unavailable,
+)
 from tritonpy.execution import (
     BatchCallbacks,
     Dispatcher,
@@ -70,7 +78,9 @@ class WorkerRunnerFactory(RunnerFactory):
         )
 
     @classmethod
-    def single_instance(cls, backend: type[Backend], model: ModelContext, instance: InstanceContext) -> Backend:
+    def single_instance(
+        cls, backend: type[Backend], model: ModelContext, instance: InstanceContext
+    ) -> Backend:
         from tritonpy_workers.isolated_instance import IsolatedInstance
 
         return IsolatedInstance(backend, model, instance)
@@ -100,7 +110,8 @@ class WorkerRunner(Runner):
     ) -> None:
         if wakeups.loop is None:
             raise Internal(
-                f"model '{model.name}' runs in worker processes, which need the event loop of a started server"
+                f"model '{model.name}' runs in worker processes, which need the event loop of a "
+                "started server"
             )
         self._loop = wakeups.loop
         self._model = model
@@ -152,9 +163,17 @@ class WorkerRunner(Runner):
     def remove(self, indexes: Collection[int]) -> list[Future[None]]:
         with self._changing:
             removed = [self._instances[index] for index in indexes]
-            self._instances = {index: each for index, each in self._instances.items() if index not in indexes}
-            draining = {asyncio.run_coroutine_threadsafe(self._drain(each), self._loop): each for each in removed}
-            self._draining = {**{gone: each for gone, each in self._draining.items() if not gone.done()}, **draining}
+            self._instances = {
+                index: each for index, each in self._instances.items() if index not in indexes
+            }
+            draining = {
+                asyncio.run_coroutine_threadsafe(self._drain(each), self._loop): each
+                for each in removed
+            }
+            self._draining = {
+                **{gone: each for gone, each in self._draining.items() if not gone.done()},
+                **draining,
+            }
         self._update_only_instance()
         return list(draining)
 
@@ -194,11 +213,15 @@ class WorkerRunner(Runner):
             if batch is not None and batch.instance is instance.slot:
                 self._loop.call_soon_threadsafe(instance.cancel, request)
 
-    def _instance(self, context: InstanceContext, group: ModelInstanceGroup, is_only_instance: bool) -> WorkerInstance:
+    def _instance(
+        self, context: InstanceContext, group: ModelInstanceGroup, is_only_instance: bool
+    ) -> WorkerInstance:
         # The limiter's name of the instance. Unlike `context.name`, it is unique even while a
         # version and its replacement are both loaded.
         lease_name = f"{context.name}#{next(_serial)}"
-        limited = not context.passive and self._limiter.register(lease_name, context.device_id, group)
+        limited = not context.passive and self._limiter.register(
+            lease_name, context.device_id, group
+        )
         instance = WorkerInstance(
             self._model,
             context,
@@ -206,14 +229,22 @@ class WorkerRunner(Runner):
             self._wakeups,
             self._dispatcher,
             self._callbacks,
-            partial(WorkerRateLimitLease, self._limiter, lease_name, self._loop) if limited else None,
+            partial(WorkerRateLimitLease, self._limiter, lease_name, self._loop)
+            if limited
+            else None,
             self._prefetch,
             is_only_instance,
             # The rate limiter decides which instances may execute concurrently.
             None if limited else self._concurrency,
             self._launcher.execution_limit_s,
             partial(
-                Worker, self._model, context, self._launcher, self._registry, self._loop, self._policies.of(context)
+                Worker,
+                self._model,
+                context,
+                self._launcher,
+                self._registry,
+                self._loop,
+                self._policies.of(context),
             ),
             self._all_broken,
             self._count_idle_others,
@@ -262,7 +293,9 @@ class WorkerRunner(Runner):
         async def start() -> None:
             task = asyncio.current_task()
             assert task is not None, "a coroutine runs in a task: this is a bug"  # noqa: S101
-            with self._model.cancellation.calling(partial(self._loop.call_soon_threadsafe, task.cancel)):
+            with self._model.cancellation.calling(
+                partial(self._loop.call_soon_threadsafe, task.cancel)
+            ):
                 await self._start(instances)
 
         try:
@@ -291,7 +324,11 @@ class WorkerRunner(Runner):
 
     def _check_readiness(self) -> bool:
         async def ask() -> bool:
-            workers = [instance.worker for instance in self._instances.values() if instance.worker is not None]
+            workers = [
+                instance.worker
+                for instance in self._instances.values()
+                if instance.worker is not None
+            ]
             return all(await asyncio.gather(*(worker.is_ready() for worker in workers)))
 
         return self._wait(ask())
@@ -308,6 +345,9 @@ class WorkerRunner(Runner):
 
 
 async def _each(
-    instances: Collection[WorkerInstance], act: Callable[[WorkerInstance], Coroutine[Any, Any, None]]
+    instances: Collection[WorkerInstance],
+    act: Callable[[WorkerInstance], Coroutine[Any, Any, None]],
 ) -> list[BaseException | None]:
-    return list(await asyncio.gather(*(act(instance) for instance in instances), return_exceptions=True))
+    return list(
+        await asyncio.gather(*(act(instance) for instance in instances), return_exceptions=True)
+    )

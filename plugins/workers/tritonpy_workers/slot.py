@@ -19,7 +19,11 @@ class WorkerSlot(Slot):
     __slots__ = ("_feed", "_loop", "_wakeups")
 
     def __init__(
-        self, context: InstanceContext, loop: asyncio.AbstractEventLoop, wakeups: Wakeups, feed: Callable[[], None]
+        self,
+        context: InstanceContext,
+        loop: asyncio.AbstractEventLoop,
+        wakeups: Wakeups,
+        feed: Callable[[], None],
     ) -> None:
         super().__init__(context)
         self._loop = loop

@@ -11,7 +11,16 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tritonpy import Batch, InferRequest, InstanceContext, Internal, MemoryUsage, ModelContext, TritonError, error_of
+from tritonpy import (
+    Batch,
+    InferRequest,
+    InstanceContext,
+    Internal,
+    MemoryUsage,
+    ModelContext,
+    TritonError,
+    error_of,
+)
 from tritonpy.execution import HostPolicy, Launcher, WorkerProcess
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_engine_rpc.engine import run_in_thread
@@ -110,7 +119,9 @@ class Worker:
                 message["host_policy"] = {"cores": self._policy.cores, "node": self._policy.node}
             progress = Progress.create()
             self._progress = Progress(os.dup(progress))
-            self._connection.send(Kind.START, extras=message, descriptors=(progress, open_parent_pipe()))
+            self._connection.send(
+                Kind.START, extras=message, descriptors=(progress, open_parent_pipe())
+            )
             reply = await self._started
         except BaseException:
             self._stopping = True
@@ -126,7 +137,9 @@ class Worker:
         self.pid = int(reply.get("pid") or self._process.pid)
         self._instance.max_open = reply.get("max_open")
         if reply.get("unbound"):
-            self._log.warning("host policy of instance '%s': %s", self._instance.name, reply["unbound"])
+            self._log.warning(
+                "host policy of instance '%s': %s", self._instance.name, reply["unbound"]
+            )
 
     async def is_ready(self) -> bool:
         """Run the worker's own readiness check. Raises `TritonError`."""
@@ -147,7 +160,9 @@ class Worker:
         self._connection.send(Kind.STOP)
         done, _ = await asyncio.wait((self._ended_future,), timeout=FINALIZE_LIMIT_S)
         if not done:
-            self._log.warning("%s did not finish within %g s and is killed", self._instance.name, FINALIZE_LIMIT_S)
+            self._log.warning(
+                "%s did not finish within %g s and is killed", self._instance.name, FINALIZE_LIMIT_S
+            )
             self.kill("it did not finish in time")
             await asyncio.wait((self._ended_future,))
 

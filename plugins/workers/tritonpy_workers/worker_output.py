@@ -17,7 +17,10 @@ class WorkerOutput:
     """Reads a pipe on the event loop and logs its lines; `tail` holds the last ones."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, descriptor: int, log: logging.LoggerAdapter[logging.Logger]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        descriptor: int,
+        log: logging.LoggerAdapter[logging.Logger],
     ) -> None:
         self.tail: deque[str] = deque(maxlen=TAIL)
         self._loop = loop

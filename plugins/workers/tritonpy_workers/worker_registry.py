@@ -33,6 +33,8 @@ class WorkerRegistry:
         key = id(model)
         shared_state = self._shared_states.get(key)
         if shared_state is None:
-            shared_state = self._shared_states[key] = SharedWorkerState(lambda: self._shared_states.pop(key))
+            shared_state = self._shared_states[key] = SharedWorkerState(
+                lambda: self._shared_states.pop(key)
+            )
         shared_state.join()
         return shared_state

@@ -16,7 +16,12 @@ from tritonpy_engine_rpc.connection import Connection
 from tritonpy_engine_rpc.engine import EngineCallMessage, call_method
 from tritonpy_engine_rpc.messages import convert
 from tritonpy_engine_rpc.metric_handles import MetricHandles
-from tritonpy_engine_rpc.rpc_server import QueryMessage, RpcHandlers, RpcServer, ValueWithDescriptors
+from tritonpy_engine_rpc.rpc_server import (
+    QueryMessage,
+    RpcHandlers,
+    RpcServer,
+    ValueWithDescriptors,
+)
 from tritonpy_ipc import Frame, ProtocolError
 from tritonpy_workers.executions import Executions
 from tritonpy_workers.model_control import LoadMessage, ModelControl, ReadyMessage, UnloadMessage
@@ -104,7 +109,11 @@ class WorkerRpcServer(RpcServer):
 
     async def _share(self, message: _ShareMessage) -> ValueWithDescriptors | None:
         share = await self._shared_state.get(message.key, self)
-        return None if share is None else ValueWithDescriptors({"layout": share.layout}, [os.dup(share.descriptor)])
+        return (
+            None
+            if share is None
+            else ValueWithDescriptors({"layout": share.layout}, [os.dup(share.descriptor)])
+        )
 
     def _shared(self, message: _SharedMessage, frame: Frame) -> None:
         if not self._shared_state.is_maker(message.key, self):
@@ -113,6 +122,8 @@ class WorkerRpcServer(RpcServer):
             self._shared_state.fail(message.key)
             return
         if len(frame.descriptors) > 1:
-            raise ProtocolError(f"'{message.key}' was shared with {len(frame.descriptors)} descriptors")
+            raise ProtocolError(
+                f"'{message.key}' was shared with {len(frame.descriptors)} descriptors"
+            )
         (descriptor,) = frame.take_descriptors()
         self._shared_state.put(message.key, SharedBlock(descriptor, message.layout))

@@ -12,7 +12,11 @@ MODELS = "queue_preferred queue_ordered queue_reject queue_delay queue_override 
 
 
 def rows(model: str, count: int = 1, width: int = 1, **parameters: Any) -> Inference:
-    return Inference(model, {"IN": given("INT32", *[1] * count * width, shape=(count, width))}, parameters=parameters)
+    return Inference(
+        model,
+        {"IN": given("INT32", *[1] * count * width, shape=(count, width))},
+        parameters=parameters,
+    )
 
 
 LARGEST = {"queue_preferred": 6, "queue_ordered": 4, "queue_none": 4, "positions": 4}
@@ -26,7 +30,9 @@ def in_order(*inferences: Inference) -> Stream:
 def sizes(model: str, *counts: int) -> Exchange:
     name = f"{model} {' then '.join(map(str, counts))}"
     requests = [rows(model, count) for count in counts]
-    return Exchange(name, (in_order(*requests),), {} if max(counts) > LARGEST[model] else {model: len(counts)})
+    return Exchange(
+        name, (in_order(*requests),), {} if max(counts) > LARGEST[model] else {model: len(counts)}
+    )
 
 
 def priorities(*levels: int) -> Exchange:

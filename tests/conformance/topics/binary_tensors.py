@@ -20,7 +20,9 @@ def described(name: str, tensor: Given, **more: Any) -> dict[str, Any]:
 
 
 def sized(name: str, tensor: Given, size: Any = None) -> dict[str, Any]:
-    return described(name, tensor, parameters={"binary_data_size": len(tensor.wire()) if size is None else size})
+    return described(
+        name, tensor, parameters={"binary_data_size": len(tensor.wire()) if size is None else size}
+    )
 
 
 def sent(model: str, head: Any, data: bytes = b"", length: Any = None, **headers: str) -> Http:
@@ -30,7 +32,12 @@ def sent(model: str, head: Any, data: bytes = b"", length: Any = None, **headers
     """
     text = head if isinstance(head, bytes) else json.dumps(head).encode()
     header_length = str(len(text) if length is None else length)
-    return Http(f"/v2/models/{model}/infer", text + data, "POST", ((HEADER, header_length), *headers.items()))
+    return Http(
+        f"/v2/models/{model}/infer",
+        text + data,
+        "POST",
+        ((HEADER, header_length), *headers.items()),
+    )
 
 
 def pair(*inputs: dict[str, Any], data: bytes, **options: Any) -> Http:
@@ -43,8 +50,22 @@ def raw(model: str, data: bytes, *headers: tuple[str, str]) -> Http:
 
 WHOLE = [sized(name, tensor) for name, tensor in PAIR.items()]
 DATA = A.wire() + B.wire()
-JSON = {"inputs": [described("IN_A", A, data=[1, 2]), described("IN_B", B, data=["one", "", "three"])]}
-LENGTHS = ("-1", "", "x", "1.5", "10000000", "+10", "0x10", " 12 ", "1", "99999999999999999999", "18446744073709551617")
+JSON = {
+    "inputs": [described("IN_A", A, data=[1, 2]), described("IN_B", B, data=["one", "", "three"])]
+}
+LENGTHS = (
+    "-1",
+    "",
+    "x",
+    "1.5",
+    "10000000",
+    "+10",
+    "0x10",
+    " 12 ",
+    "1",
+    "99999999999999999999",
+    "18446744073709551617",
+)
 STRINGS = {
     "a length past the end": struct.pack("<I", 9) + b"one",
     "half a length": b"\x03\x00",
@@ -68,10 +89,17 @@ SIZES: dict[str, Any] = {
 }
 NUMBERS = struct.pack("<3i", 1, 2, 3)
 OUTPUTS: dict[str, Any] = {
-    "both binary": [{"name": name, "parameters": {"binary_data": True}} for name in ("OUT_A", "OUT_B")],
+    "both binary": [
+        {"name": name, "parameters": {"binary_data": True}} for name in ("OUT_A", "OUT_B")
+    ],
     "one of each": [{"name": "OUT_A", "parameters": {"binary_data": True}}, {"name": "OUT_B"}],
-    "one of each, the other way round": [{"name": "OUT_A"}, {"name": "OUT_B", "parameters": {"binary_data": True}}],
-    "in another order": [{"name": name, "parameters": {"binary_data": True}} for name in ("OUT_B", "OUT_A")],
+    "one of each, the other way round": [
+        {"name": "OUT_A"},
+        {"name": "OUT_B", "parameters": {"binary_data": True}},
+    ],
+    "in another order": [
+        {"name": name, "parameters": {"binary_data": True}} for name in ("OUT_B", "OUT_A")
+    ],
 }
 EMPTY = given("INT32", shape=(0,))
 

@@ -10,10 +10,21 @@ from tests.conformance.inference import Inference, both, given, streamed
 
 ADDED = {"INPUT0": ["FP32", [1, 2, 3, 4]], "INPUT1": ["FP32", [10, 20, 30, 40]]}
 START, END = 1, 2
-CODES = ("UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED")
+CODES = (
+    "UNKNOWN",
+    "INTERNAL",
+    "NOT_FOUND",
+    "INVALID_ARG",
+    "UNAVAILABLE",
+    "UNSUPPORTED",
+    "ALREADY_EXISTS",
+    "CANCELLED",
+)
 
 
-def call(model: str, inputs: dict[str, Any], outputs: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+def call(
+    model: str, inputs: dict[str, Any], outputs: tuple[str, ...] = (), **more: Any
+) -> dict[str, Any]:
     return {"model": model, "inputs": inputs, "outputs": list(outputs), **more}
 
 
@@ -40,7 +51,10 @@ def adding_up(value: int, **more: Any) -> dict[str, Any]:
 
 def sequence(**named: Any) -> list[dict[str, Any]]:
     """Return the calls of a whole sequence, and one request after its end."""
-    return [adding_up(value, flags=flags, **named) for value, flags in ((1, START), (2, 0), (3, END), (4, 0))]
+    return [
+        adding_up(value, flags=flags, **named)
+        for value, flags in ((1, START), (2, 0), (3, END), (4, 0))
+    ]
 
 
 def joined(model: str, **more: Any) -> dict[str, Any]:
@@ -49,7 +63,9 @@ def joined(model: str, **more: Any) -> dict[str, Any]:
 
 def deeper(*plan: dict[str, Any]) -> dict[str, Any]:
     """Return the call of the next deeper model with a plan for it."""
-    inner = [{**one, "model": "bls_deepest"} if one["model"] == "bls_deeper" else one for one in plan]
+    inner = [
+        {**one, "model": "bls_deepest"} if one["model"] == "bls_deeper" else one for one in plan
+    ]
     return call("bls_deeper", {"PLAN": ["BYTES", [json.dumps(inner)]]}, ("RESULT",))
 
 
@@ -93,15 +109,21 @@ PLANS: dict[str, list[Any]] = {
     "parameters of a list": [echoing(parameters={"x": [1]})],
     "parameters of none": [echoing(parameters={"x": None})],
     "parameters that are no dictionary": [echoing(parameters=[1])],
-    "parameters with reserved names": [echoing(parameters={"sequence_id": 7, "priority": 1, "triton_x": 1})],
+    "parameters with reserved names": [
+        echoing(parameters={"sequence_id": 7, "priority": 1, "triton_x": 1})
+    ],
     "properties": [
         echoing(show=True),
-        echoing(show=True, request_id="a", correlation_id="b", flags=1, timeout=7, parameters={"k": 1}),
+        echoing(
+            show=True, request_id="a", correlation_id="b", flags=1, timeout=7, parameters={"k": 1}
+        ),
     ],
     "an exception of the other": [troubled("raises")],
     "a wrong answer of the other": [troubled("no_list:tuple")],
     **{f"error {code} of the other": [troubled(f"error:{code}")] for code in CODES},
-    "outputs that are missing": [call("trouble", {"WHAT": ["BYTES", ["missing_output"]]}, ("OUT", "MORE"))],
+    "outputs that are missing": [
+        call("trouble", {"WHAT": ["BYTES", ["missing_output"]]}, ("OUT", "MORE"))
+    ],
     "decoupled": [repeating(1, 2, 3, decoupled=True)],
     "decoupled with nothing": [repeating(decoupled=True)],
     "decoupled, twice over": [repeating(1, 2, decoupled=True, again=True)],
@@ -114,11 +136,16 @@ PLANS: dict[str, list[Any]] = {
     "three deep with an error": [deeper(deeper(troubled("raises")))],
     "a sequence": sequence(correlation_id=7),
     "a sequence without an id": sequence(),
-    "an ensemble": [call("joined_line", {"A": ADDED["INPUT0"], "B": ADDED["INPUT1"]}, ("OUT",))] * 2,
-    "an ensemble whose member fails": [call("joined_trouble", {"WHAT": ["BYTES", ["raises"]]}, ("OUT",))],
+    "an ensemble": [call("joined_line", {"A": ADDED["INPUT0"], "B": ADDED["INPUT1"]}, ("OUT",))]
+    * 2,
+    "an ensemble whose member fails": [
+        call("joined_trouble", {"WHAT": ["BYTES", ["raises"]]}, ("OUT",))
+    ],
     "an ensemble, decoupled": [joined("joined_repeat", decoupled=True)],
     "an ensemble, decoupled and not asked for": [joined("joined_repeat")],
-    "waits too long in a queue": [call("queue_override", {"IN": ["INT32", [[1]]]}, ("TOGETHER",), timeout=50_000)],
+    "waits too long in a queue": [
+        call("queue_override", {"IN": ["INT32", [[1]]]}, ("TOGETHER",), timeout=50_000)
+    ],
     "waits in a queue": [call("queue_override", {"IN": ["INT32", [[1]]]}, ("TOGETHER",))],
     "three deep and decoupled": [deeper(deeper(repeating(5, 6, decoupled=True)))],
 }
@@ -143,7 +170,10 @@ HANGING: dict[str, list[Any]] = {
 FLOATS = {"INPUT0": ["float32", [1, 2, 3, 4]], "INPUT1": ["float32", [10, 20, 30, 40]]}
 AT_ONCE: dict[str, list[Any]] = {
     "one": [call("add_sub", FLOATS, ("OUTPUT0",))],
-    "many": [call("add_sub", {**FLOATS, "INPUT0": ["float32", [number] * 4]}, ("OUTPUT0",)) for number in range(12)],
+    "many": [
+        call("add_sub", {**FLOATS, "INPUT0": ["float32", [number] * 4]}, ("OUTPUT0",))
+        for number in range(12)
+    ],
     "unknown model": [call("not_there", {}), call("add_sub", FLOATS, ("OUTPUT1",))],
     "decoupled": [call("repeat", {"IN": ["int32", [1, 2]]}, ("OUT",), decoupled=True)] * 3,
     "decoupled, not asked for": [call("repeat", {"IN": ["int32", [1, 2]]}, ("OUT",))],
@@ -156,27 +186,40 @@ def planned(model: str, plan: list[Any], **options: Any) -> Inference:
 
 
 FORWARDED = Inference(
-    "bls_forwarding", {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 1, 1, 1, 1)}, id="passed on"
+    "bls_forwarding",
+    {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 1, 1, 1, 1)},
+    id="passed on",
 )
 TOPIC = topic(
     "bls",
     "add_sub echo_request repeat trouble sending_decoupled bls bls_deeper bls_deepest bls_async bls_threads bls_decoupled bls_forwarding bls_hanging "
     "sequenced_alone pausing joined_line joined_trouble joined_repeat queue_override",
     [
-        *(Exchange(f"calls: {name}", (planned("bls", plan).grpc(),), {"bls": 1}) for name, plan in PLANS.items()),
         *(
-            Exchange(f"calls at once: {name}", (planned("bls_async", plan).grpc(),), {"bls_async": 1})
+            Exchange(f"calls: {name}", (planned("bls", plan).grpc(),), {"bls": 1})
+            for name, plan in PLANS.items()
+        ),
+        *(
+            Exchange(
+                f"calls at once: {name}", (planned("bls_async", plan).grpc(),), {"bls_async": 1}
+            )
             for name, plan in AT_ONCE.items()
         ),
         Exchange(
-            "counted at the called model", (planned("bls", [adding(), adding()]).grpc(),), {"bls": 1, "add_sub": 2}
+            "counted at the called model",
+            (planned("bls", [adding(), adding()]).grpc(),),
+            {"bls": 1, "add_sub": 2},
         ),
         Exchange(
             "a failure is counted at the called model",
             (planned("bls", [troubled("raises")]).grpc(),),
             {"bls": 1, "trouble": 1},
         ),
-        Exchange("from threads", (Inference("bls_threads", {"COUNT": given("INT32", 40)}).grpc(),), {"add_sub": 40}),
+        Exchange(
+            "from threads",
+            (Inference("bls_threads", {"COUNT": given("INT32", 40)}).grpc(),),
+            {"add_sub": 40},
+        ),
         Exchange(
             "decoupled through decoupled",
             (streamed(Inference("bls_decoupled", {"IN": given("INT32", 1, 2, 3)}, id="only")),),

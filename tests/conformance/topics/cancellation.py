@@ -20,7 +20,9 @@ HOPELESS = Inference("queue_reject", {"IN": given("INT32", 1, shape=(1, 1))})
 
 
 def plan(model: str, actions: Any, **options: Any) -> Inference:
-    return Inference(model, {"PLAN": given("BYTES", json.dumps(actions))}, **{"timeout_s": 10, **options})
+    return Inference(
+        model, {"PLAN": given("BYTES", json.dumps(actions))}, **{"timeout_s": 10, **options}
+    )
 
 
 def outcome(model: str) -> Stream | Grpc:
@@ -31,7 +33,10 @@ def outcome(model: str) -> Stream | Grpc:
 
 def given_up(name: str, actions: list[Any], **options: Any) -> Exchange:
     """Return the exchange of a stream that is cancelled after its first response."""
-    steps = (streamed(plan("sending_decoupled", actions), cancel_after=1), outcome("sending_decoupled"))
+    steps = (
+        streamed(plan("sending_decoupled", actions), cancel_after=1),
+        outcome("sending_decoupled"),
+    )
     return Exchange(name, steps, **options)
 
 
@@ -48,12 +53,14 @@ TOPIC = topic(
     [
         *(
             given_up(
-                f"a stream is cancelled and its model {name}", [["thread"], ["send", 1], ["wait_for_cancel"], *end]
+                f"a stream is cancelled and its model {name}",
+                [["thread"], ["send", 1], ["wait_for_cancel"], *end],
             )
             for name, end in ENDS.items()
         ),
         given_up(
-            "a stream is cancelled while execute runs", [["send", 1], ["wait_for_cancel"], ["send", 2], ["final"]]
+            "a stream is cancelled while execute runs",
+            [["send", 1], ["wait_for_cancel"], ["send", 2], ["final"]],
         ),
         *(
             late(
@@ -64,13 +71,19 @@ TOPIC = topic(
         ),
         late("a deadline passes and the model answers", plan("sending", NOTICES), sending=2),
         late(
-            "a deadline passes and the model returns", plan("sending", [["wait_for_cancel"], ["return", 1]]), sending=2
+            "a deadline passes and the model returns",
+            plan("sending", [["wait_for_cancel"], ["return", 1]]),
+            sending=2,
         ),
         late(
             "a deadline passes and the model says that it was cancelled",
             plan("sending", [["wait_for_cancel"], ["error_final", "CANCELLED"]]),
         ),
-        late("a deadline passes and the model raises", plan("sending", [["wait_for_cancel"], ["raise"]]), sending=2),
+        late(
+            "a deadline passes and the model raises",
+            plan("sending", [["wait_for_cancel"], ["raise"]]),
+            sending=2,
+        ),
         Exchange(
             "the model reports no cancellation",
             (
@@ -108,8 +121,12 @@ TOPIC = topic(
         *(
             Exchange(f"a time of its own by {name}", (step,), {"queue_override": 1})
             for name, step in {
-                "http": HOPELESS.named(model="queue_override", parameters={"timeout": 50_000}).binary(),
-                "grpc": HOPELESS.named(model="queue_override", parameters={"timeout": 50_000}).grpc(),
+                "http": HOPELESS.named(
+                    model="queue_override", parameters={"timeout": 50_000}
+                ).binary(),
+                "grpc": HOPELESS.named(
+                    model="queue_override", parameters={"timeout": 50_000}
+                ).grpc(),
             }.items()
         ),
         Exchange(

@@ -49,7 +49,12 @@ FLOATS = {
 def json_request(inference: Inference, output: str, parameters: dict[str, Any]) -> Any:
     body = {
         "inputs": [
-            {"name": name, "datatype": one.datatype, "shape": list(one.shape), "data": list(one.values)}
+            {
+                "name": name,
+                "datatype": one.datatype,
+                "shape": list(one.shape),
+                "data": list(one.values),
+            }
             for name, one in inference.inputs.items()
         ],
         "outputs": [{"name": output, "parameters": parameters}],

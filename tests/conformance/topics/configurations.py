@@ -10,7 +10,10 @@ IN: dict[str, Any] = {"name": "IN", "data_type": "TYPE_INT32", "dims": [-1]}
 OUT: dict[str, Any] = {"name": "OUT", "data_type": "TYPE_INT32", "dims": [-1]}
 LEFT = (unload("identity"), IndexEntry("identity"))
 BASE: dict[str, Any] = {"backend": "python", "max_batch_size": 4, "input": [IN], "output": [OUT]}
-START = {"name": "START", "control": [{"kind": "CONTROL_SEQUENCE_START", "int32_false_true": [0, 1]}]}
+START = {
+    "name": "START",
+    "control": [{"kind": "CONTROL_SEQUENCE_START", "int32_false_true": [0, 1]}],
+}
 
 
 def batching(**more: Any) -> dict[str, Any]:

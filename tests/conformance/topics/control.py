@@ -39,20 +39,50 @@ PLANS: dict[str, tuple[str, list[Any]]] = {
     ),
     "ready by version": (
         "versions",
-        [["load", "versions"], ["ready", "versions", "1"], ["ready", "versions", "2"], ["ready", "versions", "x"]],
+        [
+            ["load", "versions"],
+            ["ready", "versions", "1"],
+            ["ready", "versions", "2"],
+            ["ready", "versions", "x"],
+        ],
     ),
-    "unknown model": ("not_there", [["ready", "not_there"], ["load", "not_there"], ["unload", "not_there"]]),
+    "unknown model": (
+        "not_there",
+        [["ready", "not_there"], ["load", "not_there"], ["unload", "not_there"]],
+    ),
     "a model that fails": ("no_class", [["load", "no_class"], ["ready", "no_class"]]),
-    "with a configuration": ("completing", [["load", "completing", CONFIG], ["ready", "completing"]]),
-    "with a bad configuration": ("completing", [["load", "completing", "{"], ["load", "completing", '{"oops": 1}']]),
+    "with a configuration": (
+        "completing",
+        [["load", "completing", CONFIG], ["ready", "completing"]],
+    ),
+    "with a bad configuration": (
+        "completing",
+        [["load", "completing", "{"], ["load", "completing", '{"oops": 1}']],
+    ),
     "with files": (
         "made",
-        [["load_files", "made", OVERRIDE, {"file:1/model.py": SOURCE}], ["ready", "made"], ["exec", "made"]],
+        [
+            ["load_files", "made", OVERRIDE, {"file:1/model.py": SOURCE}],
+            ["ready", "made"],
+            ["exec", "made"],
+        ],
     ),
-    "with files and no configuration": ("made_too", [["load_files", "made_too", "", {"file:1/model.py": SOURCE}]]),
-    "with a strange file": ("made_three", [["load_files", "made_three", OVERRIDE, {"1/model.py": SOURCE}]]),
-    "with dependents": ("versions", [["load", "versions"], ["unload", "versions", True], ["ready", "versions"]]),
-    "wrong arguments": ("versions", [["load"], ["load", 7], ["ready", "versions", 1], ["unload", "versions", "x"]]),
+    "with files and no configuration": (
+        "made_too",
+        [["load_files", "made_too", "", {"file:1/model.py": SOURCE}]],
+    ),
+    "with a strange file": (
+        "made_three",
+        [["load_files", "made_three", OVERRIDE, {"1/model.py": SOURCE}]],
+    ),
+    "with dependents": (
+        "versions",
+        [["load", "versions"], ["unload", "versions", True], ["ready", "versions"]],
+    ),
+    "wrong arguments": (
+        "versions",
+        [["load"], ["load", 7], ["ready", "versions", 1], ["unload", "versions", "x"]],
+    ),
 }
 UNTOUCHED = {"wrong arguments", "with a bad configuration"}
 """Plans that load nothing: what the index says of their model is what happened before."""
@@ -72,7 +102,12 @@ def ready(what: str) -> Exchange:
     request = Grpc("ModelReady", pb.ModelReadyRequest(name="readiness"))
     return Exchange(
         f"ready: {what}",
-        (Inference("readiness", {"WHAT": text(what)}).grpc(), get(READY), request, IndexEntry("readiness")),
+        (
+            Inference("readiness", {"WHAT": text(what)}).grpc(),
+            get(READY),
+            request,
+            IndexEntry("readiness"),
+        ),
     )
 
 
@@ -84,15 +119,27 @@ TOPIC = topic(
         *(ready(what) for what in WHAT),
         Exchange(
             "ready: unknown model",
-            (get("/v2/models/never_there/ready"), Grpc("ModelReady", pb.ModelReadyRequest(name="never_there"))),
+            (
+                get("/v2/models/never_there/ready"),
+                Grpc("ModelReady", pb.ModelReadyRequest(name="never_there")),
+            ),
         ),
         Exchange(
             "ready: unknown version",
-            (get("/v2/models/readiness/versions/7/ready"), get("/v2/models/readiness/versions/1/ready")),
+            (
+                get("/v2/models/readiness/versions/7/ready"),
+                get("/v2/models/readiness/versions/1/ready"),
+            ),
         ),
         Exchange(
             "ready: unloaded",
-            (load("versions"), get(VERSIONS), unload("versions"), IndexEntry("versions"), get(VERSIONS)),
+            (
+                load("versions"),
+                get(VERSIONS),
+                unload("versions"),
+                IndexEntry("versions"),
+                get(VERSIONS),
+            ),
         ),
     ],
 )

@@ -19,7 +19,10 @@ def crashing(what: str) -> Inference:
 def ending(what: str) -> Exchange:
     """Return the exchange of a model that dies, gets another request, and is loaded again."""
     fine = crashing("fine")
-    return Exchange(what, (crashing(what).grpc(), fine.json(), unload("crashing"), load("crashing"), fine.json()))
+    return Exchange(
+        what,
+        (crashing(what).grpc(), fine.json(), unload("crashing"), load("crashing"), fine.json()),
+    )
 
 
 TOPIC = topic(
@@ -27,6 +30,9 @@ TOPIC = topic(
     "crashing",
     [
         *(ending(what) for what in ENDING),
-        *(Exchange(what, (crashing(what).grpc(), crashing(what).json()), {"crashing": 2}) for what in LIVING),
+        *(
+            Exchange(what, (crashing(what).grpc(), crashing(what).json()), {"crashing": 2})
+            for what in LIVING
+        ),
     ],
 )

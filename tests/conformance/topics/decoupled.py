@@ -9,7 +9,16 @@ from tests.conformance.exchange import Concurrent, Exchange, Grpc, Stream, get, 
 from tests.conformance.inference import Inference, both, given, streamed, text
 
 EMPTY_FINAL = {"triton_enable_empty_final_response": True}
-CODES = ("UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED")
+CODES = (
+    "UNKNOWN",
+    "INTERNAL",
+    "NOT_FOUND",
+    "INVALID_ARG",
+    "UNAVAILABLE",
+    "UNSUPPORTED",
+    "ALREADY_EXISTS",
+    "CANCELLED",
+)
 SENDING: dict[str, list[Any]] = {
     "one with the final flag": [["send_final", 1]],
     "one, then the final flag": [["send", 1], ["final"]],
@@ -64,14 +73,18 @@ def outcome(model: str) -> Stream | Grpc:
 
 def sends(name: str, actions: list[Any], model: str = "sending") -> Exchange:
     """Return the exchange of a plan and of its outcome."""
-    request = plan(model, actions, id="plan").named(timeout_s=3 if name in UNANSWERED and model == "sending" else 10)
+    request = plan(model, actions, id="plan").named(
+        timeout_s=3 if name in UNANSWERED and model == "sending" else 10
+    )
     step = streamed(request) if model.endswith("decoupled") else request.binary()
     return Exchange(f"{model}: {name}", (step, outcome(model)))
 
 
 def counted(name: str, inference: Inference, times: int = 1) -> Exchange:
     return Exchange(
-        name, (streamed(*(inference.named(id=str(number)) for number in range(times))),), {inference.model: times}
+        name,
+        (streamed(*(inference.named(id=str(number)) for number in range(times))),),
+        {inference.model: times},
     )
 
 
@@ -82,7 +95,10 @@ TOPIC = topic(
     "sending sending_decoupled repeat square coroutine coroutine_decoupled",
     [
         *(sends(name, actions) for name, actions in SENDING.items() if name not in UNSOUND),
-        *(sends(name, actions, "sending_decoupled") for name, actions in {**SENDING, **STREAMED}.items()),
+        *(
+            sends(name, actions, "sending_decoupled")
+            for name, actions in {**SENDING, **STREAMED}.items()
+        ),
         counted("repeat", REPEAT),
         counted("repeat with empty final response", REPEAT.named(parameters=EMPTY_FINAL)),
         counted("repeat nothing", NONE),
@@ -114,7 +130,10 @@ TOPIC = topic(
             "cancelled stream",
             (
                 streamed(
-                    plan("sending_decoupled", [["thread"], ["send", 1], ["wait_for_cancel"], ["send", 2], ["final"]]),
+                    plan(
+                        "sending_decoupled",
+                        [["thread"], ["send", 1], ["wait_for_cancel"], ["send", 2], ["final"]],
+                    ),
                     cancel_after=1,
                 ),
                 outcome("sending_decoupled"),
@@ -122,19 +141,30 @@ TOPIC = topic(
         ),
         Exchange(
             "a client that leaves",
-            (plan("sending", [["wait_for_cancel"], ["return", 1]]).named(timeout_s=1.0).binary(), outcome("sending")),
+            (
+                plan("sending", [["wait_for_cancel"], ["return", 1]]).named(timeout_s=1.0).binary(),
+                outcome("sending"),
+            ),
         ),
         Exchange(
             "expired deadline",
-            (plan("sending", [["wait_for_cancel"], ["return", 1]]).named(timeout_s=1.0).grpc(), outcome("sending")),
+            (
+                plan("sending", [["wait_for_cancel"], ["return", 1]]).named(timeout_s=1.0).grpc(),
+                outcome("sending"),
+            ),
         ),
-        *(both(f"coroutine {what}", Inference("coroutine", {"WHAT": text(what)}, timeout_s=10)) for what in WORDS),
+        *(
+            both(f"coroutine {what}", Inference("coroutine", {"WHAT": text(what)}, timeout_s=10))
+            for what in WORDS
+        ),
         Exchange(
             "coroutines of a decoupled model run side by side",
             (
                 streamed(
                     plan(
-                        "coroutine_decoupled", [["send", "waits"], ["wait", "a"], ["send_final", "went on"]], id="first"
+                        "coroutine_decoupled",
+                        [["send", "waits"], ["wait", "a"], ["send_final", "went on"]],
+                        id="first",
                     ),
                     plan("coroutine_decoupled", [["set", "a"], ["send_final", "set"]], id="second"),
                 ),
@@ -142,11 +172,21 @@ TOPIC = topic(
         ),
         Exchange(
             "coroutine of a decoupled model raises",
-            (streamed(plan("coroutine_decoupled", [["send", "before"], ["raise"]], id="only").named(timeout_s=3)),),
+            (
+                streamed(
+                    plan("coroutine_decoupled", [["send", "before"], ["raise"]], id="only").named(
+                        timeout_s=3
+                    )
+                ),
+            ),
         ),
         Exchange(
             "coroutine of a decoupled model raises after the end",
-            (streamed(plan("coroutine_decoupled", [["send_final", "before"], ["raise"]], id="only")),),
+            (
+                streamed(
+                    plan("coroutine_decoupled", [["send_final", "before"], ["raise"]], id="only")
+                ),
+            ),
         ),
         Exchange(
             "two streams at once",

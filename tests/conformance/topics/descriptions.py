@@ -8,7 +8,17 @@ from tests.conformance.exchange import Exchange, Grpc, get, post, topic
 from tests.conformance.inference import Inference, given
 from tritonpy_protos import grpc_service_pb2 as pb
 
-MODELS = ("identity", "versions", "square", "batched", "labelled", "reshaped", "pair", "datatypes", "a.b+c")
+MODELS = (
+    "identity",
+    "versions",
+    "square",
+    "batched",
+    "labelled",
+    "reshaped",
+    "pair",
+    "datatypes",
+    "a.b+c",
+)
 KINDS = {"metadata": "", "config": "/config", "ready": "/ready"}
 REQUESTS = {
     "ModelMetadata": pb.ModelMetadataRequest,
@@ -30,7 +40,13 @@ NAMES = {
     "unicode": "größe",
     "emoji": "😀",
 }
-NUMBERS = {"zero": "0", "other": "3", "leading zero": "01", "huge": "9" * 30, "past 63 bits": str(2**63)}
+NUMBERS = {
+    "zero": "0",
+    "other": "3",
+    "leading zero": "01",
+    "huge": "9" * 30,
+    "past 63 bits": str(2**63),
+}
 TEXTS = {
     **NUMBERS,
     "negative": "-1",
@@ -45,7 +61,9 @@ INFER = {"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1], "data": [1
 
 
 def describe(model: str, version: str = "") -> tuple[Grpc, ...]:
-    return tuple(Grpc(method, kind(name=model, version=version)) for method, kind in REQUESTS.items())
+    return tuple(
+        Grpc(method, kind(name=model, version=version)) for method, kind in REQUESTS.items()
+    )
 
 
 def inferred(model: str, version: str = "") -> Grpc:
@@ -68,18 +86,28 @@ TOPIC = topic(
     [
         *(
             Exchange(
-                f"{kind} of {model}", (get(f"/v2/models/{model}{end}"), get(f"/v2/models/{model}/versions/1{end}"))
+                f"{kind} of {model}",
+                (get(f"/v2/models/{model}{end}"), get(f"/v2/models/{model}/versions/1{end}")),
             )
             for model in MODELS
             for kind, end in KINDS.items()
         ),
-        *(Exchange(f"{model} by gRPC", (*describe(model), *describe(model, "1"))) for model in MODELS),
-        *(Exchange(f"second version{end}", (get(f"/v2/models/versions/versions/2{end}"),)) for end in KINDS.values()),
+        *(
+            Exchange(f"{model} by gRPC", (*describe(model), *describe(model, "1")))
+            for model in MODELS
+        ),
+        *(
+            Exchange(f"second version{end}", (get(f"/v2/models/versions/versions/2{end}"),))
+            for end in KINDS.values()
+        ),
         *(
             Exchange(
                 f"version {title}/http",
                 (
-                    *(get(f"/v2/models/identity/versions/{number}{end}") for end in (*KINDS.values(), "/stats")),
+                    *(
+                        get(f"/v2/models/identity/versions/{number}{end}")
+                        for end in (*KINDS.values(), "/stats")
+                    ),
                     post(f"/v2/models/identity/versions/{number}/infer", INFER),
                 ),
             )
@@ -90,7 +118,10 @@ TOPIC = topic(
                 f"version {title}/grpc",
                 (
                     *describe("identity", number),
-                    Grpc("ModelStatistics", pb.ModelStatisticsRequest(name="identity", version=number)),
+                    Grpc(
+                        "ModelStatistics",
+                        pb.ModelStatisticsRequest(name="identity", version=number),
+                    ),
                     inferred("identity", number),
                 ),
             )
@@ -108,7 +139,9 @@ TOPIC = topic(
             )
             for number in ("", "1", "3")
         ),
-        Exchange("a name with punctuation", (inferred("a.b+c"), post("/v2/models/a.b+c/infer", INFER))),
+        Exchange(
+            "a name with punctuation", (inferred("a.b+c"), post("/v2/models/a.b+c/infer", INFER))
+        ),
         Exchange("name empty/grpc", (*describe(""), inferred(""))),
     ],
 )

@@ -77,12 +77,19 @@ TOPIC = topic(
         Exchange("server metadata by gRPC", (Grpc("ServerMetadata", pb.ServerMetadataRequest()),)),
         Exchange("live by gRPC", (Grpc("ServerLive", pb.ServerLiveRequest()),)),
         *(
-            Exchange(f"health of {service or 'everything'}", (Grpc("Check", HealthCheckRequest(service=service)),))
+            Exchange(
+                f"health of {service or 'everything'}",
+                (Grpc("Check", HealthCheckRequest(service=service)),),
+            )
             for service in ("", "inference.GRPCInferenceService", "nothing")
         ),
         *(Exchange(f"no method {path}", (Grpc(path, Empty()),)) for path in NO_METHODS),
         Exchange("ready by gRPC", (Grpc("ServerReady", pb.ServerReadyRequest()),)),
-        *(Exchange(f"GET {path}", (get(path),)) for path in READ if path != "/v2" and not path.endswith("stats")),
+        *(
+            Exchange(f"GET {path}", (get(path),))
+            for path in READ
+            if path != "/v2" and not path.endswith("stats")
+        ),
         *(Exchange(f"POST {path}", (post(path, {}),)) for path in READ),
         *(Exchange(f"GET {path}", (get(path),)) for path in WRITTEN),
         *(Exchange(f"no path {path}", (get(path), post(path, {}))) for path in NO_PATHS),
@@ -96,6 +103,9 @@ TOPIC = topic(
         Exchange("a fragment", tuple(get(f"{path}#part") for path in DESCRIBING)),
         Exchange("escaped slashes", (get("/v2%2Fhealth%2Flive"), get("/v2/models%2Fidentity"))),
         Exchange("escaped letters", (get("/v2/health/l%69ve"), get("/v2/models/%69dentity"))),
-        Exchange("GET with a body", (Http("/v2/health/live", b"{}", "GET"), Http("/v2/models/identity", b"{", "GET"))),
+        Exchange(
+            "GET with a body",
+            (Http("/v2/health/live", b"{}", "GET"), Http("/v2/models/identity", b"{", "GET")),
+        ),
     ],
 )

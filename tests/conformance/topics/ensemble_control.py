@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.conformance.exchange import Exchange, Grpc, Http, IndexEntry, Step, get, load, post, topic, unload
+from tests.conformance.exchange import (
+    Exchange,
+    Grpc,
+    Http,
+    IndexEntry,
+    Step,
+    get,
+    load,
+    post,
+    topic,
+    unload,
+)
 from tests.conformance.inference import Inference, given
 from tritonpy_protos import grpc_service_pb2 as pb
 
@@ -13,7 +24,9 @@ CIRCLE = ("circling_one", "circling_two", "circling_three")
 
 def with_dependents(model: str) -> Http:
     """Return the request that unloads a model with its dependents."""
-    return post(f"/v2/repository/models/{model}/unload", {"parameters": {"unload_dependents": True}})
+    return post(
+        f"/v2/repository/models/{model}/unload", {"parameters": {"unload_dependents": True}}
+    )
 
 
 def by_grpc(model: str) -> Grpc:

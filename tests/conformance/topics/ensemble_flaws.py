@@ -6,25 +6,33 @@ from typing import Any
 
 from tests.conformance.exchange import Exchange, IndexEntry, get, load, topic, unload
 
-MODELS = (
-    "stood_on stood_on_too stood_on_floats stood_on_two stood_on_batches stood_on_stream stood_on_two_inputs versions"
-)
+MODELS = "stood_on stood_on_too stood_on_floats stood_on_two stood_on_batches stood_on_stream stood_on_two_inputs versions"
 NAME = "standing"
 X: dict[str, Any] = {"name": "X", "data_type": "TYPE_INT32", "dims": [-1]}
 Y: dict[str, Any] = {"name": "Y", "data_type": "TYPE_INT32", "dims": [-1]}
 
 
-def step(model: str, inputs: dict[str, str], outputs: dict[str, str], version: int | None = -1) -> dict[str, Any]:
+def step(
+    model: str, inputs: dict[str, str], outputs: dict[str, str], version: int | None = -1
+) -> dict[str, Any]:
     entry: dict[str, Any] = {"model_name": model, "input_map": inputs, "output_map": outputs}
     return entry if version is None else {**entry, "model_version": version}
 
 
-def plain(model: str, taken: str = "X", made: str = "Y", version: int | None = -1) -> dict[str, Any]:
+def plain(
+    model: str, taken: str = "X", made: str = "Y", version: int | None = -1
+) -> dict[str, Any]:
     return step(model, {"IN": taken}, {"OUT": made}, version)
 
 
 def ensemble(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"platform": "ensemble", "input": [X], "output": [Y], "ensemble_scheduling": {"step": steps}, **more}
+    return {
+        "platform": "ensemble",
+        "input": [X],
+        "output": [Y],
+        "ensemble_scheduling": {"step": steps},
+        **more,
+    }
 
 
 def streams(last: dict[str, Any], *outputs: str) -> dict[str, Any]:

@@ -43,7 +43,9 @@ def stream(name: str, model: str, *values: int, **changes: object) -> Exchange:
 ECHO = Inference("joined_echo", {"IN": given("INT32", 1)})
 MORE = {"IN": given("INT32", 1), "PERHAPS": given("INT32", 2)}
 PARAMETERS = {"number": 3}  # one: the real server returns several in any order
-SEQUENCE = [{"sequence_id": 7, **more} for more in ({"sequence_start": True}, {}, {"sequence_end": True})]
+SEQUENCE = [
+    {"sequence_id": 7, **more} for more in ({"sequence_start": True}, {}, {"sequence_end": True})
+]
 TOPIC = topic(
     "ensembles",
     MODELS,
@@ -52,16 +54,30 @@ TOPIC = topic(
         Exchange("line/json", (pair("joined_line").json(),)),
         counted("line with an id", pair("joined_line", id="x"), add_sub=2),
         counted("diamond", pair("joined_diamond", outputs=("MINUS",)), add_sub=4),
-        Exchange("diamond/both outputs", (pair("joined_diamond").binary(), pair("joined_diamond").grpc())),
+        Exchange(
+            "diamond/both outputs", (pair("joined_diamond").binary(), pair("joined_diamond").grpc())
+        ),
         counted("nested", pair("joined_nested"), joined_line=1, joined_diamond=1, add_sub=6),
-        Exchange("read twice", (pair("joined_read_twice").binary(), pair("joined_read_twice").grpc())),
+        Exchange(
+            "read twice", (pair("joined_read_twice").binary(), pair("joined_read_twice").grpc())
+        ),
         *(
-            Exchange(f"read twice/{name} alone", (pair("joined_read_twice", outputs=(name,)).grpc(),))
+            Exchange(
+                f"read twice/{name} alone", (pair("joined_read_twice", outputs=(name,)).grpc(),)
+            )
             for name in ("OUT", "MID")
         ),
-        *(counted(f"batch of {rows}", batch("joined_batches", rows), raw_batched=2) for rows in (1, 3)),
+        *(
+            counted(f"batch of {rows}", batch("joined_batches", rows), raw_batched=2)
+            for rows in (1, 3)
+        ),
         both("batch of 5", batch("joined_batches", 5)),
-        counted("with and without batches/1", batch("joined_with_and_without_batches", 1), raw_open=1, raw_batched=1),
+        counted(
+            "with and without batches/1",
+            batch("joined_with_and_without_batches", 1),
+            raw_open=1,
+            raw_batched=1,
+        ),
         both("with and without batches/2", batch("joined_with_and_without_batches", 2)),
         both("nothing optional", ECHO),
         both("something optional", ECHO.named(inputs=MORE)),
@@ -71,18 +87,31 @@ TOPIC = topic(
         both("sequence", ECHO.named(parameters={"sequence_id": 7, "sequence_start": True})),
         both(
             "end of a sequence",
-            ECHO.named(parameters={"sequence_id": 7, "sequence_end": True, "sequence_start": False}),
+            ECHO.named(
+                parameters={"sequence_id": 7, "sequence_end": True, "sequence_start": False}
+            ),
         ),
-        both("sequence with a text", ECHO.named(parameters={"sequence_id": "seven", "sequence_end": True})),
+        both(
+            "sequence with a text",
+            ECHO.named(parameters={"sequence_id": "seven", "sequence_end": True}),
+        ),
         both("wrong shape", ECHO.named(inputs={"IN": given("INT32", 1, 2)})),
         both("unknown output", ECHO.named(outputs=("NOT_THERE",))),
         *(
-            Exchange(f"trouble {what}", (inference.binary(), inference.grpc()), {"joined_trouble": 2, "trouble": 2})
+            Exchange(
+                f"trouble {what}",
+                (inference.binary(), inference.grpc()),
+                {"joined_trouble": 2, "trouble": 2},
+            )
             for what in TROUBLES
-            for inference in [Inference("joined_trouble", {"WHAT": text(what)}, id="t", outputs=("OUT",))]
+            for inference in [
+                Inference("joined_trouble", {"WHAT": text(what)}, id="t", outputs=("OUT",))
+            ]
         ),
         stream("repeat", "joined_repeat", 4, 2, 0, 1),
-        stream("repeat with empty final response", "joined_repeat", 4, 2, 0, 1, parameters=EMPTY_FINAL),
+        stream(
+            "repeat with empty final response", "joined_repeat", 4, 2, 0, 1, parameters=EMPTY_FINAL
+        ),
         stream("repeat nothing", "joined_repeat"),
         stream("repeat nothing with empty final response", "joined_repeat", parameters=EMPTY_FINAL),
         stream("repeat last", "joined_repeat_last", 4, 2, outputs=("OUT",)),
@@ -97,8 +126,14 @@ TOPIC = topic(
         Exchange(
             "an ensemble that is not decoupled/stream",
             (
-                streamed(pair("joined_line", id="a"), pair("joined_line", id="b", parameters=EMPTY_FINAL)),
-                streamed(Inference("joined_trouble", {"WHAT": text("raises")}, id="c", parameters=EMPTY_FINAL)),
+                streamed(
+                    pair("joined_line", id="a"), pair("joined_line", id="b", parameters=EMPTY_FINAL)
+                ),
+                streamed(
+                    Inference(
+                        "joined_trouble", {"WHAT": text("raises")}, id="c", parameters=EMPTY_FINAL
+                    )
+                ),
             ),
         ),
         *(
@@ -106,7 +141,10 @@ TOPIC = topic(
                 f"a member with sequences/{protocol}",
                 tuple(
                     getattr(
-                        Inference("joined_sequence", {"IN": given("INT32", number)}, parameters=parameters), protocol
+                        Inference(
+                            "joined_sequence", {"IN": given("INT32", number)}, parameters=parameters
+                        ),
+                        protocol,
                     )()
                     for number, parameters in enumerate(SEQUENCE)
                 ),
@@ -117,7 +155,9 @@ TOPIC = topic(
         Exchange(
             "a member with sequences and no start",
             (
-                Inference("joined_sequence", {"IN": given("INT32", 1)}, parameters={"sequence_id": 9}).binary(),
+                Inference(
+                    "joined_sequence", {"IN": given("INT32", 1)}, parameters={"sequence_id": 9}
+                ).binary(),
                 Inference("joined_sequence", {"IN": given("INT32", 1)}).grpc(),
             ),
         ),
@@ -130,11 +170,21 @@ TOPIC = topic(
             ),
         ),
         Exchange(
-            "many at once", (Concurrent(tuple(pair("joined_line", id=str(number)).grpc() for number in range(8))),)
+            "many at once",
+            (Concurrent(tuple(pair("joined_line", id=str(number)).grpc() for number in range(8))),),
         ),
         *(
-            Exchange(f"descriptions of {model}", (get(f"/v2/models/{model}"), get(f"/v2/models/{model}/config")))
-            for model in ("joined_line", "joined_batches", "joined_echo", "joined_repeat", "joined_nested")
+            Exchange(
+                f"descriptions of {model}",
+                (get(f"/v2/models/{model}"), get(f"/v2/models/{model}/config")),
+            )
+            for model in (
+                "joined_line",
+                "joined_batches",
+                "joined_echo",
+                "joined_repeat",
+                "joined_nested",
+            )
         ),
     ],
 )

@@ -5,7 +5,16 @@ from __future__ import annotations
 from tests.conformance.exchange import Concurrent, Exchange, topic
 from tests.conformance.inference import Inference, both, given, text
 
-CODES = ("UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED")
+CODES = (
+    "UNKNOWN",
+    "INTERNAL",
+    "NOT_FOUND",
+    "INVALID_ARG",
+    "UNAVAILABLE",
+    "UNSUPPORTED",
+    "ALREADY_EXISTS",
+    "CANCELLED",
+)
 RAISING = (
     "raises", "raises_nothing_to_say", "raises_own", "raises_deep", "raises_from_cause", "raises_in_handler", "raises_unicode", "raises_lines",
     "raises_model_exception", "raises_error_object", "raises_assertion", "raises_with_note", "raises_group", "unknown_input",
@@ -31,10 +40,14 @@ def trouble(what: str, **options: object) -> Inference:
 def in_batch(*kinds: str) -> Exchange:
     """Return an exchange whose requests are executed together, in any order."""
     steps = tuple(
-        Inference("trouble_batch", {"WHAT": given("BYTES", kind, shape=(1, 1))}, id=f"{kind}-{number}").grpc()
+        Inference(
+            "trouble_batch", {"WHAT": given("BYTES", kind, shape=(1, 1))}, id=f"{kind}-{number}"
+        ).grpc()
         for number, kind in enumerate(kinds)
     )
-    return Exchange(f"in a batch: {' '.join(kinds)}", (Concurrent(steps),), {"trouble_batch": len(kinds)})
+    return Exchange(
+        f"in a batch: {' '.join(kinds)}", (Concurrent(steps),), {"trouble_batch": len(kinds)}
+    )
 
 
 TOPIC = topic(

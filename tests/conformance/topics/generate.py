@@ -10,7 +10,10 @@ from tests.conformance.model_source import keys
 from tests.conformance.topics.decoupled import SENDING, STREAMED, UNANSWERED, UNSOUND
 
 WAYS = ("generate", "generate_stream")
-UNENDED = {"sending": UNANSWERED, "sending_decoupled": {"returns", "sends without the flag and returns"}}
+UNENDED = {
+    "sending": UNANSWERED,
+    "sending_decoupled": {"returns", "sends without the flag and returns"},
+}
 """What the real Triton 2.51 never ends."""
 LARGE = 2**63
 INPUTS: dict[str, Any] = {
@@ -156,10 +159,21 @@ KEYWORDS: dict[str, Any] = {
     "id nested in what is an input": {"parameters": {"id": "x"}},
 }
 GZIP = ("Content-Encoding", "gzip")
-CODES = ("UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED")
+CODES = (
+    "UNKNOWN",
+    "INTERNAL",
+    "NOT_FOUND",
+    "INVALID_ARG",
+    "UNAVAILABLE",
+    "UNSUPPORTED",
+    "ALREADY_EXISTS",
+    "CANCELLED",
+)
 
 
-def generated(document: Any, model: str = "generating", way: str = "generate", **options: Any) -> Http:
+def generated(
+    document: Any, model: str = "generating", way: str = "generate", **options: Any
+) -> Http:
     """Return the request; a document that is not bytes is sent as JSON."""
     return post(f"/v2/models/{model}/{way}", document, **options)
 
@@ -172,7 +186,9 @@ def generate(name: str, document: Any, model: str = "generating", **options: Any
 def sends(name: str, actions: list[Any], model: str) -> Exchange:
     """Return the exchange with a model that follows a plan."""
     timeout_s = 3.0 if name in UNENDED[model] else 10.0
-    return generate(f"{model}: {name}", {"PLAN": json.dumps(actions), "id": "plan"}, model, timeout_s=timeout_s)
+    return generate(
+        f"{model}: {name}", {"PLAN": json.dumps(actions), "id": "plan"}, model, timeout_s=timeout_s
+    )
 
 
 def counted(name: str, document: Any, model: str, requests: int = 2) -> Exchange:
@@ -196,25 +212,45 @@ def paths() -> list[Exchange]:
         "no model": "/v2/models//generate",
         "no model at all": "/v2/models/generate",
     }
-    both_ways = {f"path: {name}": (path, path.replace("/generate", "/generate_stream")) for name, path in at.items()}
+    both_ways = {
+        f"path: {name}": (path, path.replace("/generate", "/generate_stream"))
+        for name, path in at.items()
+    }
     return [
-        *(Exchange(name, tuple(Http(path, body) for path in two)) for name, two in both_ways.items()),
         *(
-            Exchange(f"method: {method}", tuple(Http(f"{model}/{way}", b"", method) for way in WAYS))
+            Exchange(name, tuple(Http(path, body) for path in two))
+            for name, two in both_ways.items()
+        ),
+        *(
+            Exchange(
+                f"method: {method}", tuple(Http(f"{model}/{way}", b"", method) for way in WAYS)
+            )
             for method in ("GET", "PUT", "DELETE", "PATCH", "OPTIONS")
         ),
-        Exchange("method: GET of an unknown model", (Http("/v2/models/not_there/generate", b"", "GET"),)),
+        Exchange(
+            "method: GET of an unknown model", (Http("/v2/models/not_there/generate", b"", "GET"),)
+        ),
         *(
-            generate(f"encoding: {encoding}", {"PROMPT": "p"}, headers=(("Content-Encoding", encoding),))
+            generate(
+                f"encoding: {encoding}", {"PROMPT": "p"}, headers=(("Content-Encoding", encoding),)
+            )
             for encoding in ("identity", "gzip", "deflate", "br", "GZIP", "gzip, identity")
         ),
-        generate("encoding: gzip of an unknown model", {"PROMPT": "p"}, "not_there", headers=(GZIP,)),
+        generate(
+            "encoding: gzip of an unknown model", {"PROMPT": "p"}, "not_there", headers=(GZIP,)
+        ),
         generate("encoding: gzip of what is no JSON", b"hello", headers=(GZIP,)),
         generate("accepted encoding", {"PROMPT": "p"}, headers=(("Accept-Encoding", "gzip"),)),
         generate("content type", {"PROMPT": "p"}, headers=(("Content-Type", "text/plain"),)),
-        generate("length of a header", {"PROMPT": "p"}, headers=(("Inference-Header-Content-Length", "3"),)),
         generate(
-            "load metrics without such metrics", {"PROMPT": "p"}, headers=(("Endpoint-Load-Metrics-Format", "text"),)
+            "length of a header",
+            {"PROMPT": "p"},
+            headers=(("Inference-Header-Content-Length", "3"),),
+        ),
+        generate(
+            "load metrics without such metrics",
+            {"PROMPT": "p"},
+            headers=(("Endpoint-Load-Metrics-Format", "text"),),
         ),
     ]
 

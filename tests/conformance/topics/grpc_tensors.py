@@ -26,7 +26,12 @@ SAMPLES: dict[str, list[Any]] = {
     "fp64_contents": [1.5, 2],
     "bytes_contents": [b"one", b"\xff"],
 }
-WIDE = {"UINT8": (256, 2**32 - 1), "UINT16": (65536,), "INT8": (128, -129), "INT16": (40000, -40000)}
+WIDE = {
+    "UINT8": (256, 2**32 - 1),
+    "UINT16": (65536,),
+    "INT8": (128, -129),
+    "INT16": (40000, -40000),
+}
 SHAPES: dict[str, list[int]] = {
     "none": [],
     "one": [1],
@@ -47,7 +52,9 @@ def typed(
     datatype: str, shape: Sequence[int], name: str = "", **contents: list[Any]
 ) -> pb.ModelInferRequest.InferInputTensor:
     kind = "BYTES" if datatype == "STRING" else datatype
-    tensor = pb.ModelInferRequest.InferInputTensor(name=name or f"IN_{datatype}", datatype=kind, shape=shape)
+    tensor = pb.ModelInferRequest.InferInputTensor(
+        name=name or f"IN_{datatype}", datatype=kind, shape=shape
+    )
     for field, values in contents.items():
         getattr(tensor.contents, field).extend(values)
     return tensor
@@ -69,7 +76,10 @@ def whole(kind: str) -> list[Any]:
     return [value.encode() if isinstance(value, str) else value for value in VALUES[kind].values]
 
 
-PAIR = (typed("INT32", [1, 2], "IN_A", int_contents=[1, 2]), typed("STRING", [1, 1], "IN_B", bytes_contents=[b"x"]))
+PAIR = (
+    typed("INT32", [1, 2], "IN_A", int_contents=[1, 2]),
+    typed("STRING", [1, 1], "IN_B", bytes_contents=[b"x"]),
+)
 NO_DATA = (typed("INT32", [1, 2], "IN_A"), typed("STRING", [1, 1], "IN_B"))
 BYTES = given("BYTES", "x").wire()
 

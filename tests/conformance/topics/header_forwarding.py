@@ -60,16 +60,28 @@ TOPIC = topic(
         *(
             Exchange(
                 f"{name}/stream",
-                (replace(streamed(INFERENCE.named(id="1"), INFERENCE.named(id="2")), metadata=headers),),
+                (
+                    replace(
+                        streamed(INFERENCE.named(id="1"), INFERENCE.named(id="2")), metadata=headers
+                    ),
+                ),
             )
             for name, headers in GRPC.items()
         ),
         *(
-            make("a parameter of the same name", (("x-a", "header"), ("x-b", "1")), INFERENCE.named(parameters=WITH))
+            make(
+                "a parameter of the same name",
+                (("x-a", "header"), ("x-b", "1")),
+                INFERENCE.named(parameters=WITH),
+            )
             for make in (over_http, over_grpc)
         ),
         *(
-            make("reserved and a wrong parameter", (("timeout", "1"),), INFERENCE.named(parameters={"triton_x": 1}))
+            make(
+                "reserved and a wrong parameter",
+                (("timeout", "1"),),
+                INFERENCE.named(parameters={"triton_x": 1}),
+            )
             for make in (over_http, over_grpc)
         ),
         Exchange(

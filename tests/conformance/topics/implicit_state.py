@@ -17,14 +17,24 @@ STATES: dict[str, dict[str, Any]] = {
         "initial_state": [{**INITIAL, "dims": [20], "data_file": "numbers"}],
     },
     "a file that is not there": {**STATE, "initial_state": [{**INITIAL, "data_file": "none"}]},
-    "another type": {**STATE, "initial_state": [{**INITIAL, "data_type": "TYPE_INT32", "zero_data": True}]},
+    "another type": {
+        **STATE,
+        "initial_state": [{**INITIAL, "data_type": "TYPE_INT32", "zero_data": True}],
+    },
     "another size": {**STATE, "initial_state": [{**INITIAL, "dims": [3], "zero_data": True}]},
-    "other dimensions": {**STATE, "initial_state": [{**INITIAL, "dims": [2, 1], "zero_data": True}]},
+    "other dimensions": {
+        **STATE,
+        "initial_state": [{**INITIAL, "dims": [2, 1], "zero_data": True}],
+    },
     "a variable size": {**STATE, "initial_state": [{**INITIAL, "dims": [-1], "zero_data": True}]},
     "no name": {**STATE, "initial_state": [{**INITIAL, "name": "", "zero_data": True}]},
     "two": {**STATE, "initial_state": [INITIAL, INITIAL]},
     "memory that grows in two buffers": {**STATE, "use_growable_memory": True},
-    "memory that grows on the CPU": {**STATE, "use_growable_memory": True, "use_same_buffer_for_input_output": True},
+    "memory that grows on the CPU": {
+        **STATE,
+        "use_growable_memory": True,
+        "use_same_buffer_for_input_output": True,
+    },
 }
 
 
@@ -39,13 +49,19 @@ def refused(name: str, state: dict[str, Any]) -> Exchange:
     }
     return Exchange(
         f"load: {name}",
-        (load("remembering_badly", config), IndexEntry("remembering_badly"), unload("remembering_badly")),
+        (
+            load("remembering_badly", config),
+            IndexEntry("remembering_badly"),
+            unload("remembering_badly"),
+        ),
     )
 
 
 def counting(number: int, **flags: bool) -> Inference:
     sequence = {"sequence_id": 11, **{f"sequence_{name}": value for name, value in flags.items()}}
-    return Inference("remembering", {"IN": given("INT32", number, shape=(1, 1))}, parameters=sequence)
+    return Inference(
+        "remembering", {"IN": given("INT32", number, shape=(1, 1))}, parameters=sequence
+    )
 
 
 TOPIC = topic(
@@ -62,10 +78,17 @@ TOPIC = topic(
                 counting(4).binary(),
             ),
         ),
-        Exchange("a state is no output", (counting(1, start=True, end=True).named(outputs=("NEW_ZERO",)).binary(),)),
+        Exchange(
+            "a state is no output",
+            (counting(1, start=True, end=True).named(outputs=("NEW_ZERO",)).binary(),),
+        ),
         Exchange(
             "a state is no input",
-            (counting(1, start=True, end=True).named(inputs={"ZERO": given("INT32", 1, 2, shape=(1, 2))}).binary(),),
+            (
+                counting(1, start=True, end=True)
+                .named(inputs={"ZERO": given("INT32", 1, 2, shape=(1, 2))})
+                .binary(),
+            ),
         ),
         Exchange("metadata", (get("/v2/models/remembering"), get("/v2/models/remembering/config"))),
         *(refused(name, state) for name, state in STATES.items()),

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.exchange import Concurrent, Exchange, Http, IndexEntry, ModelStatistics, get, load, topic, unload
+from tests.conformance.exchange import (
+    Concurrent,
+    Exchange,
+    Http,
+    IndexEntry,
+    ModelStatistics,
+    get,
+    load,
+    topic,
+    unload,
+)
 from tests.conformance.inference import Inference, text
 
 CPU: dict[str, Any] = {"kind": "KIND_CPU"}
@@ -33,7 +43,10 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
 }
 NOT_MADE: dict[str, list[dict[str, Any]]] = {
     "a GPU that is not there": [{"kind": "KIND_GPU", "count": 1}],
-    "one that does not start": [{**CPU, "count": 1, "name": "first"}, {**CPU, "count": 1, "name": "broken"}],
+    "one that does not start": [
+        {**CPU, "count": 1, "name": "first"},
+        {**CPU, "count": 1, "name": "broken"},
+    ],
 }
 FIRST = [{**CPU, "count": 1, "name": "first"}]
 CHANGES: dict[str, list[tuple[int, list[dict[str, Any]]]]] = {
@@ -61,17 +74,29 @@ def meeting(place: str, count: int) -> Concurrent:
 
 
 def made(what: str, count: int, groups: list[dict[str, Any]]) -> Exchange:
-    steps = (unload("instances"), loading(groups), meeting(what, count), get("/v2/models/instances/config"))
+    steps = (
+        unload("instances"),
+        loading(groups),
+        meeting(what, count),
+        get("/v2/models/instances/config"),
+    )
     return Exchange(f"groups: {what}", steps)
 
 
 def refused(what: str, groups: list[dict[str, Any]]) -> Exchange:
-    return Exchange(f"refused: {what}", (unload("instances"), loading(groups), IndexEntry("instances")))
+    return Exchange(
+        f"refused: {what}", (unload("instances"), loading(groups), IndexEntry("instances"))
+    )
 
 
 def changed(what: str, changes: list[tuple[int, list[dict[str, Any]]]]) -> Exchange:
     """Return the exchange of changes to groups; kept instances continue their execution counts."""
-    steps: list[Any] = [unload("instances"), loading(FIRST), meeting(f"{what} before", 1), meeting(f"{what} before", 1)]
+    steps: list[Any] = [
+        unload("instances"),
+        loading(FIRST),
+        meeting(f"{what} before", 1),
+        meeting(f"{what} before", 1),
+    ]
     for number, (count, groups) in enumerate(changes):
         steps += [
             loading(groups),

@@ -37,15 +37,28 @@ def own_id(model: str) -> Exchange:
 def decoupled() -> list[Exchange]:
     model = "iterating_decoupled"
     return [
-        Exchange(f"{model}: {count} answers", (streamed(turns(count, model, id="many")),), {model: 1})
+        Exchange(
+            f"{model}: {count} answers", (streamed(turns(count, model, id="many")),), {model: 1}
+        )
         for count in (1, 4)
     ] + [
-        Exchange(f"{model}: the empty final answer", (streamed(turns(2, model, parameters=EMPTY_FINAL)),)),
-        Exchange(f"{model}: raises", (streamed(turns(3, model, "raise")), streamed(turns(1, model)))),
-        Exchange(f"{model}: generate_stream", (post(f"/v2/models/{model}/generate_stream", {"TURNS": 3}),)),
+        Exchange(
+            f"{model}: the empty final answer", (streamed(turns(2, model, parameters=EMPTY_FINAL)),)
+        ),
+        Exchange(
+            f"{model}: raises", (streamed(turns(3, model, "raise")), streamed(turns(1, model)))
+        ),
+        Exchange(
+            f"{model}: generate_stream",
+            (post(f"/v2/models/{model}/generate_stream", {"TURNS": 3}),),
+        ),
         Exchange(
             f"{model}: several streams",
-            (Concurrent(tuple(streamed(turns(count, model, id=f"of {count}")) for count in (2, 5, 3))),),
+            (
+                Concurrent(
+                    tuple(streamed(turns(count, model, id=f"of {count}")) for count in (2, 5, 3))
+                ),
+            ),
         ),
     ]
 
@@ -54,8 +67,15 @@ TOPIC = topic(
     "iterative",
     "iterating iterating_oldest iterating_decoupled handing_back",
     [
-        *(both(f"{model}: {count} turns", turns(count, model)) for model in MODELS for count in (1, 2, 5)),
-        *(Exchange(f"{model}: generate", (post(f"/v2/models/{model}/generate", {"TURNS": 3}),)) for model in MODELS),
+        *(
+            both(f"{model}: {count} turns", turns(count, model))
+            for model in MODELS
+            for count in (1, 2, 5)
+        ),
+        *(
+            Exchange(f"{model}: generate", (post(f"/v2/models/{model}/generate", {"TURNS": 3}),))
+            for model in MODELS
+        ),
         *(
             Exchange(
                 f"{model}: together",
@@ -66,17 +86,27 @@ TOPIC = topic(
         ),
         *(own_id(model) for model in MODELS),
         *(
-            Exchange(f"{model}: flags without an id", (turns(2, model, parameters={"sequence_start": True}).binary(),))
+            Exchange(
+                f"{model}: flags without an id",
+                (turns(2, model, parameters={"sequence_start": True}).binary(),),
+            )
             for model in MODELS
         ),
         *(
             Exchange(
-                f"{model}: raises in its second turn", (turns(3, model, "raise").binary(), turns(2, model).binary())
+                f"{model}: raises in its second turn",
+                (turns(3, model, "raise").binary(), turns(2, model).binary()),
             )
             for model in MODELS
         ),
-        Exchange("an answer to what is handed back", (turns(2, what="answer").binary(), turns(2).binary())),
-        Exchange("too many rows", (Inference("iterating", {"TURNS": given("INT32", 1, 1, shape=(2, 1))}).binary(),)),
+        Exchange(
+            "an answer to what is handed back",
+            (turns(2, what="answer").binary(), turns(2).binary()),
+        ),
+        Exchange(
+            "too many rows",
+            (Inference("iterating", {"TURNS": given("INT32", 1, 1, shape=(2, 1))}).binary(),),
+        ),
         *decoupled(),
         Exchange(
             "not iterative",

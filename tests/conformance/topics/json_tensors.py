@@ -103,7 +103,10 @@ def of(datatype: str, *values: Any) -> Http:
 
 
 def text(datatype: str, number: str) -> Http:
-    return Http(PATH, json.dumps(sent(f"IN_{datatype}", datatype, [1], ["@"])).replace('"@"', number).encode())
+    return Http(
+        PATH,
+        json.dumps(sent(f"IN_{datatype}", datatype, [1], ["@"])).replace('"@"', number).encode(),
+    )
 
 
 def matrix(shape: list[Any], data: Any) -> Http:

@@ -18,8 +18,12 @@ TOPIC = topic(
     "add_sub repeat queue_reject queue_preferred",
     [
         Exchange("before a request", (ALL,)),
-        Exchange("requests", (streamed(SUM), SUM.grpc(), streamed(REPEAT)), {"add_sub": 2, "repeat": 1}),
-        concurrent("a batch", "queue_preferred", rows("queue_preferred"), rows("queue_preferred", 3)),
+        Exchange(
+            "requests", (streamed(SUM), SUM.grpc(), streamed(REPEAT)), {"add_sub": 2, "repeat": 1}
+        ),
+        concurrent(
+            "a batch", "queue_preferred", rows("queue_preferred"), rows("queue_preferred", 3)
+        ),
         concurrent("waits too long", "queue_reject", rows("queue_reject")),
         Exchange("after requests", (Families("nv_inference_request_summary"), ALL)),
     ],

@@ -39,7 +39,9 @@ def life(model: str, loading: Http) -> tuple[Any, ...]:
 
 
 def completing(name: str, what: str, more: dict[str, Any]) -> Exchange:
-    return Exchange(f"auto-complete {name}", life("completing", load("completing", configured(what, more))))
+    return Exchange(
+        f"auto-complete {name}", life("completing", load("completing", configured(what, more)))
+    )
 
 
 def over_grpc(model: str) -> Exchange:
@@ -59,7 +61,9 @@ def silent(model: str, loading: Http) -> Exchange:
 
     No further request names the model.
     """
-    return Exchange(f"{model} ends silently", (dataclasses.replace(loading, timeout_s=8), IndexEntry(model)))
+    return Exchange(
+        f"{model} ends silently", (dataclasses.replace(loading, timeout_s=8), IndexEntry(model))
+    )
 
 
 ONE = Inference("no_execute", {"IN": given("INT32", 1)}).json()
@@ -67,14 +71,19 @@ TOPIC = topic(
     "load errors",
     "",
     [
-        *(silent(f"starting_{what}", load(f"starting_{what}")) for what in ("leaves_at_once", "is_killed", "aborts")),
+        *(
+            silent(f"starting_{what}", load(f"starting_{what}"))
+            for what in ("leaves_at_once", "is_killed", "aborts")
+        ),
         *(
             silent(model, load(model))
             for model in ("broken_exits_at_once", "no_file", "completing_leaves", "completing_asks")
         ),
         *(Exchange(name, life(name, load(name))) for name in BROKEN),
         *(
-            Exchange(f"initialize {what}", life("starting", load("starting", configured(what, TENSORS))))
+            Exchange(
+                f"initialize {what}", life("starting", load("starting", configured(what, TENSORS)))
+            )
             for what in STARTING
         ),
         *(completing(what, what, {}) for what in COMPLETING),
@@ -82,16 +91,24 @@ TOPIC = topic(
         completing("larger batch than configured", "batched", {"max_batch_size": 2}),
         completing("with sequence batching", "batched", {"sequence_batching": {}}),
         completing(
-            "with dynamic batching", "batched", {"max_batch_size": 2, "dynamic_batching": {"preferred_batch_size": [2]}}
+            "with dynamic batching",
+            "batched",
+            {"max_batch_size": 2, "dynamic_batching": {"preferred_batch_size": [2]}},
         ),
         completing(
-            "decoupled but configured not to be", "decoupled", {"model_transaction_policy": {"decoupled": False}}
+            "decoupled but configured not to be",
+            "decoupled",
+            {"model_transaction_policy": {"decoupled": False}},
         ),
         completing(
-            "another type is configured", "plain", {"input": [{"name": "IN", "data_type": "TYPE_FP32", "dims": [2]}]}
+            "another type is configured",
+            "plain",
+            {"input": [{"name": "IN", "data_type": "TYPE_FP32", "dims": [2]}]},
         ),
         completing(
-            "other dims are configured", "plain", {"input": [{"name": "IN", "data_type": "TYPE_INT32", "dims": [5]}]}
+            "other dims are configured",
+            "plain",
+            {"input": [{"name": "IN", "data_type": "TYPE_INT32", "dims": [5]}]},
         ),
         completing("dims are configured", "plain", {"input": [{"name": "IN", "dims": [2]}]}),
         completing(
@@ -99,7 +116,10 @@ TOPIC = topic(
             "plain",
             {"output": [{"name": "OUT2", "data_type": "TYPE_FP32", "dims": [2]}]},
         ),
-        *(over_grpc(name) for name in ("no_class", "broken_at_import", "bls_at_start", "not_there")),
+        *(
+            over_grpc(name)
+            for name in ("no_class", "broken_at_import", "bls_at_start", "not_there")
+        ),
         Exchange("no execute", (load("no_execute"), ONE, ONE, unload("no_execute"))),
         Exchange(
             "finalize raises",

@@ -10,7 +10,13 @@ from tests.conformance.inference import Inference, text
 from tritonpy_protos import grpc_service_pb2 as pb
 
 LOGGING = "/v2/logging"
-PLAIN = {"log_info": True, "log_warning": True, "log_error": True, "log_verbose_level": 0, "log_format": "default"}
+PLAIN = {
+    "log_info": True,
+    "log_warning": True,
+    "log_error": True,
+    "log_verbose_level": 0,
+    "log_format": "default",
+}
 SWITCHES = ("log_info", "log_warning", "log_error")
 BODIES: dict[str, Any] = {
     "nothing": {},

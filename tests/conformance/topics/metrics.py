@@ -23,7 +23,12 @@ PLANS: dict[str, list[Any]] = {
     "counter by zero": [["metric", "m", "f", {"a": "1"}], ["increment", "m", 0], ["value", "m"]],
     "counter set": [["metric", "m", "f", {"a": "1"}], ["set", "m", 5], ["value", "m"]],
     "counter observed": [["metric", "m", "f", {"a": "1"}], ["observe", "m", 5], ["value", "m"]],
-    "gauge": [["metric", "m", "f", {"a": "1"}], ["set", "m", 5], ["increment", "m", -7.5], ["value", "m"]],
+    "gauge": [
+        ["metric", "m", "f", {"a": "1"}],
+        ["set", "m", 5],
+        ["increment", "m", -7.5],
+        ["value", "m"],
+    ],
     "gauge observed": [["metric", "m", "f", {"a": "1"}], ["observe", "m", 5]],
     "histogram": [
         ["metric", "m", "f", {"a": "1"}, [0.1, 1, 10]],
@@ -32,7 +37,10 @@ PLANS: dict[str, list[Any]] = {
         ["observe", "m", 100],
     ],
     "histogram without buckets": [["metric", "m", "f", {"a": "1"}]],
-    "histogram with unsorted buckets": [["metric", "m", "f", {"a": "1"}, [10, 1]], ["observe", "m", 5]],
+    "histogram with unsorted buckets": [
+        ["metric", "m", "f", {"a": "1"}, [10, 1]],
+        ["observe", "m", 5],
+    ],
     "histogram with no buckets": [["metric", "m", "f", {"a": "1"}, []], ["observe", "m", 5]],
     "histogram value": [["metric", "m", "f", {"a": "1"}, [1]], ["value", "m"]],
     "histogram increment": [["metric", "m", "f", {"a": "1"}, [1]], ["increment", "m", 1]],
@@ -80,7 +88,10 @@ FAMILIES: dict[str, list[Any]] = {
         ["metric", "m", "g"],
         ["set", "m", 3],
     ],
-    "same name, other kind": [["family", "f", "own_kind", "GAUGE"], ["family", "g", "own_kind", "COUNTER"]],
+    "same name, other kind": [
+        ["family", "f", "own_kind", "GAUGE"],
+        ["family", "g", "own_kind", "COUNTER"],
+    ],
     "same name, other description": [
         ["family", "f", "own_told", "GAUGE", "one"],
         ["family", "g", "own_told", "GAUGE", "two"],
@@ -88,7 +99,11 @@ FAMILIES: dict[str, list[Any]] = {
     "bad name": [["family", "f", "not good", "GAUGE"]],
     "no name": [["family", "f", "", "GAUGE"]],
     "name of the server's own": [["family", "f", "nv_inference_count", "COUNTER"]],
-    "no description": [["family", "f", "own_silent", "GAUGE", ""], ["metric", "m", "f"], ["set", "m", 1]],
+    "no description": [
+        ["family", "f", "own_silent", "GAUGE", ""],
+        ["metric", "m", "f"],
+        ["set", "m", 1],
+    ],
     "strange description": [
         ["family", "f", "own_strange", "GAUGE", 'a \\ and "quotes" ö'],
         ["metric", "m", "f"],
@@ -116,6 +131,9 @@ TOPIC = topic(
     "metering",
     [
         *(made(name, plan) for name, plan in PLANS.items()),
-        *(Exchange(f"family: {name}", (planned(plan).grpc(), Metrics("own_"))) for name, plan in FAMILIES.items()),
+        *(
+            Exchange(f"family: {name}", (planned(plan).grpc(), Metrics("own_")))
+            for name, plan in FAMILIES.items()
+        ),
     ],
 )

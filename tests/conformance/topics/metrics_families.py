@@ -8,9 +8,7 @@ from tests.conformance.inference import Inference, given, streamed
 ALL = Families("nv_")
 FRESH = ("--allow-metrics=true",)
 """Dedicated servers: the real Triton keeps showing failures of every model that it ever had."""
-MODELS = (
-    "add_sub tagged versions repeat square positions queue_reject queue_small queue_ordered queue_preferred trouble"
-)
+MODELS = "add_sub tagged versions repeat square positions queue_reject queue_small queue_ordered queue_preferred trouble"
 
 
 def rows(model: str, count: int = 1) -> Inference:
@@ -59,7 +57,10 @@ TOPIC = topic(
         Exchange("before a request", (ALL,)),
         *COUNTED,
         Exchange("after requests", (ALL,)),
-        Exchange("unloaded and loaded again", (unload("tagged"), IndexEntry("tagged"), ALL, load("tagged"), ALL)),
+        Exchange(
+            "unloaded and loaded again",
+            (unload("tagged"), IndexEntry("tagged"), ALL, load("tagged"), ALL),
+        ),
     ],
     FRESH,
 )

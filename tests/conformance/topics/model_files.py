@@ -11,7 +11,10 @@ WIDER = b"P6 3 2 255\n" + bytes(range(18))
 TWO_INSTANCES = {"backend": "python", "instance_group": [{"count": 2, "kind": "KIND_CPU"}]}
 NAMED = {
     "backend": "python",
-    "instance_group": [{"name": "own", "kind": "KIND_CPU"}, {"name": "other", "count": 2, "kind": "KIND_CPU"}],
+    "instance_group": [
+        {"name": "own", "kind": "KIND_CPU"},
+        {"name": "other", "count": 2, "kind": "KIND_CPU"},
+    ],
 }
 
 
@@ -30,8 +33,13 @@ TOPIC = topic(
             both(f"version {version or 'latest'}", Inference("versions", ONE, version=version))
             for version in ("", "1", "3")
         ),
-        *both("a version that is not there", Inference("versions", ONE, version="2"), counted=False),
-        Exchange("metadata of versions", (get("/v2/models/versions"), get("/v2/models/versions/versions/1"))),
+        *both(
+            "a version that is not there", Inference("versions", ONE, version="2"), counted=False
+        ),
+        Exchange(
+            "metadata of versions",
+            (get("/v2/models/versions"), get("/v2/models/versions/versions/1")),
+        ),
         *both("an image", images(PIXMAP)),
         *both("three images", images(PIXMAP, PIXMAP, PIXMAP)),
         *both("a wider image", images(WIDER)),
@@ -39,13 +47,20 @@ TOPIC = topic(
         *both("no image", images(b"GIF89a 1 1 255 x")),
         *both("an empty image", images(b"")),
         *both("five images", images(*([PIXMAP] * 5)), counted=False),
-        Exchange("the log", (Inference("logging", {"TEXT": text("marked")}).grpc(), LogLines("marked ", 6))),
         Exchange(
-            "a log of two lines", (Inference("logging", {"TEXT": text("twofold\nand")}).grpc(), LogLines("twofold", 6))
+            "the log",
+            (Inference("logging", {"TEXT": text("marked")}).grpc(), LogLines("marked ", 6)),
+        ),
+        Exchange(
+            "a log of two lines",
+            (Inference("logging", {"TEXT": text("twofold\nand")}).grpc(), LogLines("twofold", 6)),
         ),
         Exchange(
             "a log of other signs",
-            (Inference("logging", {"TEXT": text('strange ö ✓ \\ "x" \t')}).grpc(), LogLines("strange", 6)),
+            (
+                Inference("logging", {"TEXT": text('strange ö ✓ \\ "x" \t')}).grpc(),
+                LogLines("strange", 6),
+            ),
         ),
         Exchange(
             "two instances",

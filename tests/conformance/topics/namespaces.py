@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.conformance.exchange import Exchange, Families, Grpc, IndexEntry, Step, get, load, post, topic, unload
+from tests.conformance.exchange import (
+    Exchange,
+    Families,
+    Grpc,
+    IndexEntry,
+    Step,
+    get,
+    load,
+    post,
+    topic,
+    unload,
+)
 from tests.conformance.inference import Inference, given
 from tritonpy_protos import grpc_service_pb2 as pb
 

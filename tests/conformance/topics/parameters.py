@@ -66,7 +66,12 @@ def over_http(inference: Inference, parameters: Any, request_id: str = "") -> Ht
     outputs = [{"name": name} for name in inference.outputs]
     return post(
         inference.path,
-        {**({"id": request_id} if request_id else {}), "parameters": parameters, "inputs": inputs, "outputs": outputs},
+        {
+            **({"id": request_id} if request_id else {}),
+            "parameters": parameters,
+            "inputs": inputs,
+            "outputs": outputs,
+        },
     )
 
 

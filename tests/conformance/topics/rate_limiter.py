@@ -19,9 +19,14 @@ FLAGS = (
 def limited(count: int = 1, priority: int = 0, **needs: int) -> dict[str, Any]:
     """Return a group whose instances need the named resources; names that begin with G are global."""
     resources = [
-        {"name": name.removeprefix("G"), "count": number, "global": name[0] == "G"} for name, number in needs.items()
+        {"name": name.removeprefix("G"), "count": number, "global": name[0] == "G"}
+        for name, number in needs.items()
     ]
-    return {"kind": "KIND_CPU", "count": count, "rate_limiter": {"resources": resources, "priority": priority}}
+    return {
+        "kind": "KIND_CPU",
+        "count": count,
+        "rate_limiter": {"resources": resources, "priority": priority},
+    }
 
 
 def loading(model: str, *groups: dict[str, Any]) -> Any:
@@ -44,7 +49,10 @@ def infer(model: str, **what: Any) -> Any:
 
 
 def refused(what: str, groups: tuple[dict[str, Any], ...]) -> Exchange:
-    return Exchange(f"refused: {what}", (unload("limited_a"), loading("limited_a", *groups), IndexEntry("limited_a")))
+    return Exchange(
+        f"refused: {what}",
+        (unload("limited_a"), loading("limited_a", *groups), IndexEntry("limited_a")),
+    )
 
 
 def met(what: str, groups: tuple[dict[str, Any], ...]) -> Exchange:
@@ -59,7 +67,12 @@ def met(what: str, groups: tuple[dict[str, Any], ...]) -> Exchange:
 def exclusive(what: str, a: tuple[dict[str, Any], ...], b: tuple[dict[str, Any], ...]) -> Exchange:
     """Two models with concurrent requests: their executions never overlap."""
     both = (infer("limited_a", alone=what), infer("limited_b", alone=what))
-    loads = (unload("limited_a"), unload("limited_b"), loading("limited_a", *a), loading("limited_b", *b))
+    loads = (
+        unload("limited_a"),
+        unload("limited_b"),
+        loading("limited_a", *a),
+        loading("limited_b", *b),
+    )
     return Exchange(f"exclusive: {what}", (*loads, Concurrent(both * 6), unload("limited_b")))
 
 

@@ -6,7 +6,18 @@ import base64
 import json
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Grpc, Http, IndexEntry, Step, get, load, post, topic, unload
+from tests.conformance.exchange import (
+    Exchange,
+    Grpc,
+    Http,
+    IndexEntry,
+    Step,
+    get,
+    load,
+    post,
+    topic,
+    unload,
+)
 from tests.conformance.inference import Inference, given
 from tests.conformance.repository import MODELS
 from tritonpy_protos import grpc_service_pb2 as pb
@@ -38,9 +49,13 @@ PARAMETERS: dict[str, Any] = {
     "an unknown object": {"parameters": {"unknown": {}}},
     "a file without config": {"parameters": {"file:1/model.py": FILE}},
     "a file that is a number": {"parameters": {"config": json.dumps(CONFIG), "file:1/model.py": 1}},
-    "a file that is not base64": {"parameters": {"config": json.dumps(CONFIG), "file:1/model.py": "?!"}},
+    "a file that is not base64": {
+        "parameters": {"config": json.dumps(CONFIG), "file:1/model.py": "?!"}
+    },
     "a file without a name": {"parameters": {"config": json.dumps(CONFIG), "file:": FILE}},
-    "a file above the model": {"parameters": {"config": json.dumps(CONFIG), "file:../model.py": FILE}},
+    "a file above the model": {
+        "parameters": {"config": json.dumps(CONFIG), "file:../model.py": FILE}
+    },
     "another key": {"other": 1},
     "the body of an unload": {"parameters": {"unload_dependents": True}},
 }
@@ -59,8 +74,22 @@ LENIENT: dict[str, str] = {
     "a boolean in quotes": '{"backend":"python",model_transaction_policy:{decoupled:"no"},%s}',
     "another model's name": '{name:"other",backend:"python",%s}',
 }
-BODIES = {"no JSON": b"{", "a list": b"[]", "text": b'"text"', "a number": b"1", "nothing": b"null", "no bytes": b""}
-READY: dict[str, Any] = {"true": True, "false": False, "text": "true", "number": 1, "null": None, "list": []}
+BODIES = {
+    "no JSON": b"{",
+    "a list": b"[]",
+    "text": b'"text"',
+    "a number": b"1",
+    "nothing": b"null",
+    "no bytes": b"",
+}
+READY: dict[str, Any] = {
+    "true": True,
+    "false": False,
+    "text": "true",
+    "number": 1,
+    "null": None,
+    "list": [],
+}
 NAMES = {
     "unknown": "not_there",
     "dots": "..",
@@ -76,14 +105,18 @@ def loaded(name: str, body: Any) -> Exchange:
     return Exchange(f"load: {name}", (post(f"{PATH}/load", body), IndexEntry("identity"), QUERY))
 
 
-def by_grpc(name: str = "identity", repository: str = "", **parameters: pb.ModelRepositoryParameter) -> Grpc:
+def by_grpc(
+    name: str = "identity", repository: str = "", **parameters: pb.ModelRepositoryParameter
+) -> Grpc:
     request = pb.RepositoryModelLoadRequest(model_name=name, repository_name=repository)
     for key, value in parameters.items():
         request.parameters[key].CopyFrom(value)
     return Grpc("RepositoryModelLoad", request)
 
 
-def unloaded_by_grpc(name: str = "identity", repository: str = "", **parameters: pb.ModelRepositoryParameter) -> Grpc:
+def unloaded_by_grpc(
+    name: str = "identity", repository: str = "", **parameters: pb.ModelRepositoryParameter
+) -> Grpc:
     request = pb.RepositoryModelUnloadRequest(model_name=name, repository_name=repository)
     for key, value in parameters.items():
         request.parameters[key].CopyFrom(value)

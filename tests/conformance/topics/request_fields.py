@@ -56,7 +56,14 @@ OUTPUTS: dict[str, Any] = {
     "no objects": ["OUT_A"],
     "further fields": [{**OUTPUT, "datatype": "FP32", "shape": [9], "data": [1]}],
 }
-SWITCHES: dict[str, Any] = {"true": True, "false": False, "number": 1, "text": "true", "null": None, "list": [True]}
+SWITCHES: dict[str, Any] = {
+    "true": True,
+    "false": False,
+    "number": 1,
+    "text": "true",
+    "null": None,
+    "list": [True],
+}
 
 
 def changed(*path: Any, to: Any) -> dict[str, Any]:
@@ -98,7 +105,9 @@ PLACES: dict[str, tuple[Any, ...]] = {
 }
 TWICE = {
     "inputs twice": b'{"inputs": [], "inputs": ' + json.dumps(WHOLE["inputs"]).encode() + b"}",
-    "id twice": json.dumps({"id": "one", **WHOLE}).encode().replace(b'{"id"', b'{"id": "other", "id"', 1),
+    "id twice": json.dumps({"id": "one", **WHOLE})
+    .encode()
+    .replace(b'{"id"', b'{"id": "other", "id"', 1),
     "data twice": json.dumps(WHOLE).encode().replace(b'"data"', b'"data": [3, 4], "data"', 1),
 }
 IDS = {

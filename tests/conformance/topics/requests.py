@@ -48,19 +48,33 @@ TOPIC = topic(
         both("id", PLAIN.named(id="an id")),
         both("id with spaces and quotes", PLAIN.named(id=' "strange" id ✓ ')),
         both("optional input", PLAIN.named(inputs={**PLAIN.inputs, "OPTIONAL": given("INT32", 8)})),
-        both("inputs in another order", PLAIN.named(inputs={"OPTIONAL": given("INT32", 8), **PLAIN.inputs})),
+        both(
+            "inputs in another order",
+            PLAIN.named(inputs={"OPTIONAL": given("INT32", 8), **PLAIN.inputs}),
+        ),
         both("one output", PLAIN.named(outputs=("REQUEST",))),
         both("outputs in another order", PLAIN.named(outputs=("REQUEST", "ARGS"))),
         both("unknown output", PLAIN.named(outputs=("NOT_THERE",)), counted=False),
         both("version", PLAIN.named(version="1")),
         both("unknown version", PLAIN.named(version="3"), counted=False),
         *(
-            both(f"parameters: {name}", PLAIN.named(parameters=parameters), counted=name not in REFUSED)
+            both(
+                f"parameters: {name}",
+                PLAIN.named(parameters=parameters),
+                counted=name not in REFUSED,
+            )
             for name, parameters in PARAMETERS.items()
         ),
-        Exchange("parameters: several", (PLAIN.named(parameters={"z": 1, "a": "two", "m": True}).binary(),)),
-        Exchange("parameters of a list", (post(PLAIN.path, {"parameters": {"key": [1]}, "inputs": []}),)),
-        Exchange("metadata", (get("/v2/models/echo_request"), get("/v2/models/echo_request/config"))),
+        Exchange(
+            "parameters: several",
+            (PLAIN.named(parameters={"z": 1, "a": "two", "m": True}).binary(),),
+        ),
+        Exchange(
+            "parameters of a list", (post(PLAIN.path, {"parameters": {"key": [1]}, "inputs": []}),)
+        ),
+        Exchange(
+            "metadata", (get("/v2/models/echo_request"), get("/v2/models/echo_request/config"))
+        ),
         Exchange(
             "metadata by gRPC",
             (

@@ -20,7 +20,9 @@ def cached_inference(
     *values: int, model: str = MODEL, shape: tuple[int, ...] | None = None, **fields: Any
 ) -> Inference:
     """Return an inference; exchanges use different values, unless they share a cache entry."""
-    return Inference(model, {"IN": given("INT32", *values, shape=shape or (1, len(values)))}, **fields)
+    return Inference(
+        model, {"IN": given("INT32", *values, shape=shape or (1, len(values)))}, **fields
+    )
 
 
 def twice(name: str, first: Inference, second: Inference) -> Exchange:

@@ -65,12 +65,20 @@ TOPIC = topic(
             for name, given in WRONG.items()
         ),
         *(
-            Exchange(f"inference: {name}", (Grpc("ModelInfer", INFERENCE.message(), metadata=given),))
+            Exchange(
+                f"inference: {name}", (Grpc("ModelInfer", INFERENCE.message(), metadata=given),)
+            )
             for name, given in WRONG.items()
         ),
         *(stream(name, *given) for name, given in WRONG.items()),
-        Exchange("first of two", (Grpc("ModelConfig", CALLS["ModelConfig"], metadata=(SECRET, (SECRET[0], "v=2"))),)),
-        Exchange("message that is refused unread", (Grpc("ModelConfig", pb.ModelConfigRequest(version="x")),)),
+        Exchange(
+            "first of two",
+            (Grpc("ModelConfig", CALLS["ModelConfig"], metadata=(SECRET, (SECRET[0], "v=2"))),),
+        ),
+        Exchange(
+            "message that is refused unread",
+            (Grpc("ModelConfig", pb.ModelConfigRequest(version="x")),),
+        ),
         stream("with", SECRET),
         Exchange("stream: without", (never_read(),)),
         Exchange(

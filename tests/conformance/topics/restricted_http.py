@@ -32,7 +32,9 @@ CALLS: dict[str, Http] = {
     "binary inference": INFERENCE.binary(),
     "inference by GET": get(INFERENCE.path),
     "inference of an unknown model": replace(INFERENCE.json(), path="/v2/models/never_there/infer"),
-    "inference of a strange version": replace(INFERENCE.json(), path="/v2/models/echo_request/versions/x/infer"),
+    "inference of a strange version": replace(
+        INFERENCE.json(), path="/v2/models/echo_request/versions/x/infer"
+    ),
     "generate by GET": get(GENERATE),
     "generate nothing": post(GENERATE, {}),
     "generate_stream by GET": get(f"{GENERATE}_stream"),

@@ -9,7 +9,11 @@ from tests.conformance.inference import Inference, given, streamed
 
 MODELS = "sequenced sequenced_alone sequenced_oldest sequenced_oldest_plain sequenced_hasty sequenced_unnamed"
 SECOND_US = 1_000_000
-START, END, BOTH = {"sequence_start": True}, {"sequence_end": True}, {"sequence_start": True, "sequence_end": True}
+START, END, BOTH = (
+    {"sequence_start": True},
+    {"sequence_end": True},
+    {"sequence_start": True, "sequence_end": True},
+)
 
 
 class SequenceRequests:
@@ -32,14 +36,21 @@ class SequenceRequests:
         )
 
 
-def in_stream(name: str, model: str, *sentences: tuple[Any, ...], counted: int | None = None) -> Exchange:
+def in_stream(
+    name: str, model: str, *sentences: tuple[Any, ...], counted: int | None = None
+) -> Exchange:
     """Return the exchange of one stream.
 
     A sentence is the sequence, its value, and a dictionary of parameters.
     """
     requests = SequenceRequests(model)
-    inferences = [requests.say(sequence, value, **(more[0] if more else {})) for sequence, value, *more in sentences]
-    return Exchange(name, (streamed(*inferences),), {model: len(inferences) if counted is None else counted})
+    inferences = [
+        requests.say(sequence, value, **(more[0] if more else {}))
+        for sequence, value, *more in sentences
+    ]
+    return Exchange(
+        name, (streamed(*inferences),), {model: len(inferences) if counted is None else counted}
+    )
 
 
 def one_by_one(name: str, model: str, *sentences: tuple[Any, ...]) -> list[Exchange]:
@@ -48,11 +59,14 @@ def one_by_one(name: str, model: str, *sentences: tuple[Any, ...]) -> list[Excha
     for protocol in ("json", "binary", "grpc"):
         requests = SequenceRequests(model)
         inferences = [
-            requests.say(sequence, value, **(more[0] if more else {})) for sequence, value, *more in sentences
+            requests.say(sequence, value, **(more[0] if more else {}))
+            for sequence, value, *more in sentences
         ]
         exchanges.append(
             Exchange(
-                f"{name}/{protocol}", tuple(getattr(each, protocol)() for each in inferences), {model: len(inferences)}
+                f"{name}/{protocol}",
+                tuple(getattr(each, protocol)() for each in inferences),
+                {model: len(inferences)},
             )
         )
     return exchanges
@@ -61,7 +75,10 @@ def one_by_one(name: str, model: str, *sentences: tuple[Any, ...]) -> list[Excha
 def refused(name: str, model: str, *sentences: tuple[Any, ...]) -> list[Exchange]:
     """Return the exchanges of requests of which the last is refused."""
     requests = SequenceRequests(model)
-    inferences = [requests.say(sequence, value, **(more[0] if more else {})) for sequence, value, *more in sentences]
+    inferences = [
+        requests.say(sequence, value, **(more[0] if more else {}))
+        for sequence, value, *more in sentences
+    ]
     return [
         Exchange(f"{name}/http", tuple(each.binary() for each in inferences)),
         Exchange(f"{name}/grpc", tuple(each.grpc() for each in inferences)),

@@ -6,7 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from tests.conformance.exchange import MEMORY_KEY, Exchange, Grpc, Http, SharedMemorySteps, Stream, get, post, topic
+from tests.conformance.exchange import (
+    MEMORY_KEY,
+    Exchange,
+    Grpc,
+    Http,
+    SharedMemorySteps,
+    Stream,
+    get,
+    post,
+    topic,
+)
 from tests.conformance.inference import given
 from tritonpy_protos import grpc_service_pb2 as pb
 
@@ -19,16 +29,25 @@ HANDLE = {"b64": "A" * 86 + "=="}
 
 
 def path(kind: str, action: str, region: str = "") -> str:
-    return f"/v2/{kind}sharedmemory/region/{region}/{action}" if region else f"/v2/{kind}sharedmemory/{action}"
+    return (
+        f"/v2/{kind}sharedmemory/region/{region}/{action}"
+        if region
+        else f"/v2/{kind}sharedmemory/{action}"
+    )
 
 
 def register(region: str = "r", body: Any = None, **changes: Any) -> Http:
-    return post(path("system", "register", region), body or {"key": MEMORY_KEY, "byte_size": PAGE, **changes})
+    return post(
+        path("system", "register", region),
+        body or {"key": MEMORY_KEY, "byte_size": PAGE, **changes},
+    )
 
 
 def register_grpc(region: str = "r", **changes: Any) -> Grpc:
     fields = {"key": MEMORY_KEY, "byte_size": PAGE, **changes}
-    return Grpc("SystemSharedMemoryRegister", pb.SystemSharedMemoryRegisterRequest(name=region, **fields))
+    return Grpc(
+        "SystemSharedMemoryRegister", pb.SystemSharedMemoryRegisterRequest(name=region, **fields)
+    )
 
 
 def status(kind: str = "system", region: str = "") -> Http:
@@ -45,11 +64,17 @@ def unregister_grpc(region: str = "") -> Grpc:
 
 def place(offset: int | None = 0, byte_size: int | None = 16, region: Any = "r") -> dict[str, Any]:
     """Return the parameters of a tensor in a region, without those that are None."""
-    given = {"shared_memory_region": region, "shared_memory_offset": offset, "shared_memory_byte_size": byte_size}
+    given = {
+        "shared_memory_region": region,
+        "shared_memory_offset": offset,
+        "shared_memory_byte_size": byte_size,
+    }
     return {key: value for key, value in given.items() if value is not None}
 
 
-def add(first: dict[str, Any], outputs: dict[str, dict[str, Any]] | None = None, model: str = "add_sub") -> Http:
+def add(
+    first: dict[str, Any], outputs: dict[str, dict[str, Any]] | None = None, model: str = "add_sub"
+) -> Http:
     """Return a request whose first input has these parameters; the second one is at offset 16.
 
     `outputs` are parameters by name.
@@ -68,7 +93,10 @@ def add(first: dict[str, Any], outputs: dict[str, dict[str, Any]] | None = None,
 
 
 def message(
-    first: dict[str, Any], outputs: dict[str, dict[str, Any]] | None = None, model: str = "add_sub", **fields: Any
+    first: dict[str, Any],
+    outputs: dict[str, dict[str, Any]] | None = None,
+    model: str = "add_sub",
+    **fields: Any,
 ) -> pb.ModelInferRequest:
     """Return the same as a message."""
     request = pb.ModelInferRequest(model_name=model, **fields)
@@ -81,7 +109,11 @@ def message(
 
 def _parameters(tensor: Any, parameters: dict[str, Any]) -> None:
     for key, value in parameters.items():
-        setattr(tensor.parameters[key], "string_param" if isinstance(value, str) else "int64_param", value)
+        setattr(
+            tensor.parameters[key],
+            "string_param" if isinstance(value, str) else "int64_param",
+            value,
+        )
 
 
 def grpc(*arguments: Any, **fields: Any) -> Grpc:
@@ -103,15 +135,23 @@ def both(name: str, *arguments: Any, counted: bool = False) -> list[Exchange]:
 
 
 def text(offset: int, byte_size: int, output: dict[str, Any]) -> Http:
-    given = {"name": "IN_STRING", "datatype": "BYTES", "shape": [3], "parameters": place(offset, byte_size)}
+    given = {
+        "name": "IN_STRING",
+        "datatype": "BYTES",
+        "shape": [3],
+        "parameters": place(offset, byte_size),
+    }
     return post(
-        "/v2/models/datatypes/infer", {"inputs": [given], "outputs": [{"name": "OUT_STRING", "parameters": output}]}
+        "/v2/models/datatypes/infer",
+        {"inputs": [given], "outputs": [{"name": "OUT_STRING", "parameters": output}]},
     )
 
 
 def text_grpc(offset: int, byte_size: int, output: dict[str, Any]) -> Grpc:
     request = pb.ModelInferRequest(model_name="datatypes")
-    _parameters(request.inputs.add(name="IN_STRING", datatype="BYTES", shape=[3]), place(offset, byte_size))
+    _parameters(
+        request.inputs.add(name="IN_STRING", datatype="BYTES", shape=[3]), place(offset, byte_size)
+    )
     _parameters(request.outputs.add(name="OUT_STRING"), output)
     return Grpc("ModelInfer", request)
 
@@ -155,21 +195,36 @@ TOPIC = topic(
     "add_sub datatypes repeat",
     [
         *(
-            shared_memory_steps(f"register {name}", post(path("system", "register", "r"), body), status())
+            shared_memory_steps(
+                f"register {name}", post(path("system", "register", "r"), body), status()
+            )
             for name, body in REGISTRATIONS.items()
         ),
         shared_memory_steps(
-            "register without a name", post(path("system", "register"), {"key": MEMORY_KEY, "byte_size": 8})
+            "register without a name",
+            post(path("system", "register"), {"key": MEMORY_KEY, "byte_size": 8}),
         ),
         shared_memory_steps("register twice", register(), register(), register_grpc(), status()),
         shared_memory_steps(
-            "two regions", register("z"), register_grpc("a", byte_size=8, key=OTHER_KEY), status(), status_grpc()
+            "two regions",
+            register("z"),
+            register_grpc("a", byte_size=8, key=OTHER_KEY),
+            status(),
+            status_grpc(),
         ),
-        shared_memory_steps("name with an escape", register("a%20b"), status(), status_grpc("a%20b")),
         shared_memory_steps(
-            "two regions of one memory", register("z"), register_grpc("a", byte_size=8), status(), status_grpc()
+            "name with an escape", register("a%20b"), status(), status_grpc("a%20b")
         ),
-        shared_memory_steps("status of one", register(), status(region="r"), status_grpc("r"), status("cuda", "r")),
+        shared_memory_steps(
+            "two regions of one memory",
+            register("z"),
+            register_grpc("a", byte_size=8),
+            status(),
+            status_grpc(),
+        ),
+        shared_memory_steps(
+            "status of one", register(), status(region="r"), status_grpc("r"), status("cuda", "r")
+        ),
         shared_memory_steps(
             "unregister one",
             register("a"),
@@ -178,10 +233,18 @@ TOPIC = topic(
             status(),
         ),
         shared_memory_steps(
-            "unregister one by gRPC", register("a"), register("b", key=OTHER_KEY), unregister_grpc("a"), status_grpc()
+            "unregister one by gRPC",
+            register("a"),
+            register("b", key=OTHER_KEY),
+            unregister_grpc("a"),
+            status_grpc(),
         ),
         shared_memory_steps(
-            "unregister all by gRPC", register("a"), register("b", key=OTHER_KEY), unregister_grpc(), status_grpc()
+            "unregister all by gRPC",
+            register("a"),
+            register("b", key=OTHER_KEY),
+            unregister_grpc(),
+            status_grpc(),
         ),
         shared_memory_steps(
             "unregister the other kind",
@@ -190,8 +253,14 @@ TOPIC = topic(
             post(path("cuda", "unregister")),
             status(),
         ),
-        Exchange("unregister what is not there", (post(path("system", "unregister", "gone")), unregister_grpc("gone"))),
-        Exchange("status of what is not there", (status(region="gone"), status("cuda", "gone"), status_grpc("gone"))),
+        Exchange(
+            "unregister what is not there",
+            (post(path("system", "unregister", "gone")), unregister_grpc("gone")),
+        ),
+        Exchange(
+            "status of what is not there",
+            (status(region="gone"), status("cuda", "gone"), status_grpc("gone")),
+        ),
         Exchange("no region", (status(), status("cuda"), status_grpc())),
         Exchange(
             "register nothing by gRPC",
@@ -205,11 +274,20 @@ TOPIC = topic(
         Exchange(
             "memory of a GPU without one",
             (
-                post(path("cuda", "register", "c"), {"raw_handle": HANDLE, "device_id": 0, "byte_size": 8}),
+                post(
+                    path("cuda", "register", "c"),
+                    {"raw_handle": HANDLE, "device_id": 0, "byte_size": 8},
+                ),
                 post(path("cuda", "register", "c"), {}),
                 post(path("cuda", "register", "c")),
-                post(path("cuda", "register", "c"), {"raw_handle": {"b64": "AAAA"}, "device_id": 0, "byte_size": 8}),
-                post(path("cuda", "register", "c"), {"raw_handle": "AAAA", "device_id": 0, "byte_size": 8}),
+                post(
+                    path("cuda", "register", "c"),
+                    {"raw_handle": {"b64": "AAAA"}, "device_id": 0, "byte_size": 8},
+                ),
+                post(
+                    path("cuda", "register", "c"),
+                    {"raw_handle": "AAAA", "device_id": 0, "byte_size": 8},
+                ),
                 post(path("cuda", "register", "c"), {"raw_handle": HANDLE, "byte_size": 8}),
                 post(path("cuda", "register", "c"), {"raw_handle": HANDLE, "device_id": 0}),
                 post(path("cuda", "register"), {}),
@@ -233,10 +311,16 @@ TOPIC = topic(
             ),
         ),
         *both("inputs", place(), {"OUTPUT0": {}}, counted=True),
-        *both("outputs too", place(), {"OUTPUT0": place(64), "OUTPUT1": place(128, 100)}, counted=True),
+        *both(
+            "outputs too", place(), {"OUTPUT0": place(64), "OUTPUT1": place(128, 100)}, counted=True
+        ),
         *both("one output of two", place(), {"OUTPUT1": place(64), "OUTPUT0": {}}, counted=True),
         *both("output over the input", place(), {"OUTPUT0": place()}, counted=True),
-        *(exchange for name, where in PLACES.items() for exchange in both(f"input at {name}", where, {"OUTPUT0": {}})),
+        *(
+            exchange
+            for name, where in PLACES.items()
+            for exchange in both(f"input at {name}", where, {"OUTPUT0": {}})
+        ),
         *(
             exchange
             for name, where in PLACES.items()
@@ -244,13 +328,21 @@ TOPIC = topic(
         ),
         *both("input of too few bytes", place(0, 12), {"OUTPUT0": {}}),
         *both("output of too few bytes", place(), {"OUTPUT0": place(64, 15)}),
-        *both("the second output of too few bytes", place(), {"OUTPUT0": place(64), "OUTPUT1": place(128, 1)}),
+        *both(
+            "the second output of too few bytes",
+            place(),
+            {"OUTPUT0": place(64), "OUTPUT1": place(128, 1)},
+        ),
         *both("unknown model", place(region="gone"), None, "nobody"),
         *both("decoupled model", place(region="gone"), None, "repeat"),
         shared_memory_steps(
             "wrong parameters over HTTP",
             register(),
-            *(add(place(**{name: value}), {}) for name in ("offset", "byte_size") for value in (-1, "8", 0.5, 2**64)),
+            *(
+                add(place(**{name: value}), {})
+                for name in ("offset", "byte_size")
+                for value in (-1, "8", 0.5, 2**64)
+            ),
             add(place(region=5), {}),
             add({**place(), "binary_data_size": 16}, {}),
             add(place(), {"OUTPUT0": {**place(), "classification": 1}}),
@@ -260,7 +352,10 @@ TOPIC = topic(
         shared_memory_steps(
             "wrong parameters over gRPC",
             register_grpc(),
-            *(grpc(place(**{name: value})) for name, value in (("offset", "8"), ("byte_size", "8"), ("offset", -1))),
+            *(
+                grpc(place(**{name: value}))
+                for name, value in (("offset", "8"), ("byte_size", "8"), ("offset", -1))
+            ),
             grpc(place(byte_size=None)),
             grpc({"shared_memory_offset": 8}),
             grpc({"shared_memory_byte_size": 8}),
@@ -270,10 +365,16 @@ TOPIC = topic(
         ),
         shared_memory_steps("text", register(), text(0, len(TEXT), place(512, 512)), content=TEXT),
         shared_memory_steps(
-            "text that is cut off", register(), text_grpc(0, len(TEXT) - 1, place(512, 512)), content=TEXT
+            "text that is cut off",
+            register(),
+            text_grpc(0, len(TEXT) - 1, place(512, 512)),
+            content=TEXT,
         ),
         shared_memory_steps(
-            "text that does not fit", register(), text(0, len(TEXT), place(512, len(TEXT) - 1)), content=TEXT
+            "text that does not fit",
+            register(),
+            text(0, len(TEXT), place(512, len(TEXT) - 1)),
+            content=TEXT,
         ),
         shared_memory_steps(
             "stream",
@@ -287,6 +388,8 @@ TOPIC = topic(
                 )
             ),
         ),
-        shared_memory_steps("unregistered before", register(), unregister_grpc("r"), add(place(), {}), grpc(place())),
+        shared_memory_steps(
+            "unregistered before", register(), unregister_grpc("r"), add(place(), {}), grpc(place())
+        ),
     ],
 )

@@ -25,7 +25,9 @@ TOPIC = topic(
     "identity labelled square versions",
     [
         *(
-            Exchange(f"untouched {model}{version and ' version '}{version}", statistics(model, version))
+            Exchange(
+                f"untouched {model}{version and ' version '}{version}", statistics(model, version)
+            )
             for model, version in (
                 ("identity", ""),
                 ("versions", ""),
@@ -37,7 +39,9 @@ TOPIC = topic(
         Exchange("after a request", (ONE.grpc(), ONE.json()), {"identity": 2}),
         Exchange("and its JSON", statistics("identity")),
         Exchange(
-            "after a refused request", (WRONG.grpc(), WRONG.binary(), get("/v2/models/identity/stats")), {"identity": 0}
+            "after a refused request",
+            (WRONG.grpc(), WRONG.binary(), get("/v2/models/identity/stats")),
+            {"identity": 0},
         ),
         Exchange("after a batch", (BATCH.grpc(),), {"labelled": 1}),
         Exchange("and its JSON by batch", statistics("labelled")),
@@ -51,7 +55,13 @@ TOPIC = topic(
         Exchange("unknown model", statistics("not_there")),
         Exchange("unknown version", statistics("identity", "7")),
         Exchange("a model that is not loaded", statistics("never_loaded")),
-        Exchange("a method that is not taken", (post("/v2/models/stats"), post("/v2/models/identity/stats", {}))),
-        Exchange("a version without a name", (Grpc("ModelStatistics", pb.ModelStatisticsRequest(version="1")),)),
+        Exchange(
+            "a method that is not taken",
+            (post("/v2/models/stats"), post("/v2/models/identity/stats", {})),
+        ),
+        Exchange(
+            "a version without a name",
+            (Grpc("ModelStatistics", pb.ModelStatisticsRequest(version="1")),),
+        ),
     ],
 )

@@ -12,7 +12,10 @@ C = given("BYTES", "x", shape=(1, 1))
 
 def over_both(name: str, model: str, **inputs: Given) -> list[Exchange]:
     inference = Inference(model, inputs)
-    return [Exchange(f"{name}/http", (inference.json(),)), Exchange(f"{name}/grpc", (inference.grpc(),))]
+    return [
+        Exchange(f"{name}/http", (inference.json(),)),
+        Exchange(f"{name}/grpc", (inference.grpc(),)),
+    ]
 
 
 def ints(*shape: int) -> Given:
@@ -32,11 +35,27 @@ SHAPES = {
     "a dimension too many": (1, 1, 2),
     "no elements": (1, 0),
 }
-OPEN = {"one row": (1, 2, 1), "no elements": (1, 2, 0), "another fixed size": (1, 3, 1), "too large a batch": (5, 2, 1)}
+OPEN = {
+    "one row": (1, 2, 1),
+    "no elements": (1, 2, 0),
+    "another fixed size": (1, 3, 1),
+    "too large a batch": (5, 2, 1),
+}
 RESHAPED = {
-    "IN_SCALAR": {"one": (1, 1), "a batch": (3, 1), "no dimension left": (1,), "two": (1, 2), "as reshaped": ()},
+    "IN_SCALAR": {
+        "one": (1, 1),
+        "a batch": (3, 1),
+        "no dimension left": (1,),
+        "two": (1, 2),
+        "as reshaped": (),
+    },
     "IN_FLAT": {"one": (1, 2, 2), "a batch": (3, 2, 2), "as reshaped": (1, 4)},
-    "IN_OPEN": {"one": (1, 3, 2), "a batch": (2, 3, 2), "as reshaped": (1, 1, 3, 2), "no elements": (1, 0, 2)},
+    "IN_OPEN": {
+        "one": (1, 3, 2),
+        "a batch": (2, 3, 2),
+        "as reshaped": (1, 1, 3, 2),
+        "no elements": (1, 0, 2),
+    },
 }
 
 TOPIC = topic(
@@ -47,14 +66,21 @@ TOPIC = topic(
             over_both(f"one of two inputs with {name}", "pair", IN_A=ints(*shape), IN_B=C)
             for name, shape in SHAPES.items()
         ),
-        *(over_both(f"an open dimension with {name}", "raw_batched", IN=ints(*shape)) for name, shape in OPEN.items()),
+        *(
+            over_both(f"an open dimension with {name}", "raw_batched", IN=ints(*shape))
+            for name, shape in OPEN.items()
+        ),
         *(
             over_both(f"{name} reshaped with {kind}", "reshaped", **{name: ints(*shape)})
             for name, shapes in RESHAPED.items()
             for kind, shape in shapes.items()
         ),
         over_both(
-            "reshaped all at once", "reshaped", IN_SCALAR=ints(2, 1), IN_FLAT=ints(2, 2, 2), IN_OPEN=ints(2, 1, 2)
+            "reshaped all at once",
+            "reshaped",
+            IN_SCALAR=ints(2, 1),
+            IN_FLAT=ints(2, 2, 2),
+            IN_OPEN=ints(2, 1, 2),
         ),
         over_both("batches that differ", "pair", IN_A=ints(2, 2), IN_B=C),
         over_both("a fixed shape of another size", "raw_one", IN=ints(4)),
@@ -67,10 +93,16 @@ TOPIC = topic(
         over_both("optional inputs alone", "some_optional", IN_B=B, IN_C=C),
         over_both("no input", "some_optional"),
         over_both(
-            "an optional input of another datatype", "some_optional", IN_A=A, IN_B=given("FP32", 1, shape=(1, 1))
+            "an optional input of another datatype",
+            "some_optional",
+            IN_A=A,
+            IN_B=given("FP32", 1, shape=(1, 1)),
         ),
         over_both(
-            "an optional input of another shape", "some_optional", IN_A=A, IN_C=given("BYTES", "a", "b", shape=(1, 2))
+            "an optional input of another shape",
+            "some_optional",
+            IN_A=A,
+            IN_C=given("BYTES", "a", "b", shape=(1, 2)),
         ),
         over_both("an optional input of another batch", "some_optional", IN_A=A, IN_B=ints(2, 1)),
         over_both("an unknown input besides", "some_optional", IN_A=A, IN_D=B),

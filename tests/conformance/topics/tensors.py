@@ -23,7 +23,9 @@ VALUES: dict[str, Given] = {
     "STRING": given("BYTES", "one", "", b"\xff\xfe\x00 no text", "zwölf", "𝄞"),
 }
 EMPTY = {kind: Given(tensor.datatype, (), (0,)) for kind, tensor in VALUES.items()}
-AS_JSON = {kind: tensor for kind, tensor in VALUES.items() if kind not in {"FP16", "BF16", "STRING"}}
+AS_JSON = {
+    kind: tensor for kind, tensor in VALUES.items() if kind not in {"FP16", "BF16", "STRING"}
+}
 
 
 def datatypes(inputs: dict[str, Given]) -> Inference:
@@ -36,15 +38,29 @@ TOPIC = topic(
     [
         *(both(f"datatype {kind}", datatypes({kind: tensor})) for kind, tensor in VALUES.items()),
         *(both(f"no elements {kind}", datatypes({kind: tensor})) for kind, tensor in EMPTY.items()),
-        *(Exchange(f"as JSON {kind}", (datatypes({kind: tensor}).json(),)) for kind, tensor in AS_JSON.items()),
-        Exchange("as JSON STRING", (datatypes({"STRING": given("BYTES", "one", "", "zwölf")}).json(),)),
+        *(
+            Exchange(f"as JSON {kind}", (datatypes({kind: tensor}).json(),))
+            for kind, tensor in AS_JSON.items()
+        ),
+        Exchange(
+            "as JSON STRING", (datatypes({"STRING": given("BYTES", "one", "", "zwölf")}).json(),)
+        ),
         Exchange("as JSON FP16", (datatypes({"FP16": given("FP16", 0.5)}).json(),)),
         both("all datatypes at once", datatypes(VALUES)),
-        both("many strings", datatypes({"STRING": given("BYTES", *(f"string {number}" for number in range(5000)))})),
+        both(
+            "many strings",
+            datatypes({"STRING": given("BYTES", *(f"string {number}" for number in range(5000)))}),
+        ),
         both("no input at all", datatypes({})),
         both("one output of many", datatypes(VALUES).named(outputs=("OUT_INT8", "SEEN"))),
-        both("an output without its input", datatypes({"INT8": VALUES["INT8"]}).named(outputs=("OUT_FP32",))),
-        *(both(f"array {name}", Inference("tensors", {"WHAT": text(name)})) for name in keys("tensors", "MAKE")),
+        both(
+            "an output without its input",
+            datatypes({"INT8": VALUES["INT8"]}).named(outputs=("OUT_FP32",)),
+        ),
+        *(
+            both(f"array {name}", Inference("tensors", {"WHAT": text(name)}))
+            for name in keys("tensors", "MAKE")
+        ),
         *(
             both(f"dlpack of {name}", Inference("tensors", {"WHAT": text(f"{name}/dlpack")}))
             for name in (
@@ -64,7 +80,10 @@ TOPIC = topic(
         ),
         both(
             "add and subtract",
-            Inference("add_sub", {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 0.5, 0.25, -3, 1e9)}),
+            Inference(
+                "add_sub",
+                {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 0.5, 0.25, -3, 1e9)},
+            ),
         ),
         both(
             "add without the second",

@@ -9,7 +9,11 @@ from tests.conformance.exchange import Exchange, Grpc, Http, Step, get, post, to
 from tests.conformance.inference import Inference, given
 from tritonpy_protos import grpc_service_pb2 as pb
 
-FLAGS = ("--trace-config=triton,file=traces.json", "--trace-config=rate=100", "--trace-config=triton,log-frequency=7")
+FLAGS = (
+    "--trace-config=triton,file=traces.json",
+    "--trace-config=rate=100",
+    "--trace-config=triton,log-frequency=7",
+)
 SERVER = "/v2/trace/setting"
 MODEL = "/v2/models/add_sub/trace/setting"
 OTHER = "/v2/models/echo_request/trace/setting"
@@ -91,14 +95,18 @@ def setting(values: dict[str, list[str]], model: str = "") -> Grpc:
 
 def changed(name: str, *steps: Step) -> Exchange:
     """Return an exchange that restores the settings at its end."""
-    return Exchange(name, (*steps, post(MODEL, CLEARED), post(OTHER, CLEARED), post(SERVER, CLEARED)))
+    return Exchange(
+        name, (*steps, post(MODEL, CLEARED), post(OTHER, CLEARED), post(SERVER, CLEARED))
+    )
 
 
 def body(given: Any) -> bytes:
     return given if isinstance(given, bytes) else json.dumps(given).encode()
 
 
-INFERENCE = Inference("add_sub", {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 1, 1, 1, 1)})
+INFERENCE = Inference(
+    "add_sub", {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 1, 1, 1, 1)}
+)
 TOPIC = topic(
     "trace_settings",
     "add_sub echo_request",

@@ -10,7 +10,9 @@ from tests.conformance.exchange import Exchange, Grpc, Http, Raw, get, post, top
 from tests.conformance.inference import Inference, given, streamed
 from tritonpy_protos import grpc_service_pb2 as pb
 
-PLAIN = Inference("add_sub", {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 5, 6, 7, 8)})
+PLAIN = Inference(
+    "add_sub", {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 5, 6, 7, 8)}
+)
 JSON, BINARY = PLAIN.json(), PLAIN.binary()
 INFER, INDEX = PLAIN.path, "/v2/repository/index"
 BODY = JSON.body
@@ -92,9 +94,15 @@ def compression_of_answers() -> list[Exchange]:
     )
     return [
         *(Exchange(f"answer for '{text}': JSON", (accepting(JSON, text),)) for text in accepted),
-        *(Exchange(f"answer for '{text}': binary", (accepting(BINARY, text),)) for text in accepted[:3]),
+        *(
+            Exchange(f"answer for '{text}': binary", (accepting(BINARY, text),))
+            for text in accepted[:3]
+        ),
         Exchange("compressed answer: an error", (accepting(post(INFER, {}), "gzip"),)),
-        Exchange("compressed answer: unknown model", (accepting(post("/v2/models/nobody/infer", {}), "gzip"),)),
+        Exchange(
+            "compressed answer: unknown model",
+            (accepting(post("/v2/models/nobody/infer", {}), "gzip"),),
+        ),
         *(
             Exchange(f"compressed answer: {path}", (accepting(get(path), "gzip"),))
             for path in ("/v2/models/add_sub", "/v2/models/add_sub/config", "/v2/health/live")
@@ -118,7 +126,9 @@ def grpc_compression(name: str) -> list[Exchange]:
     def call(inference: Inference) -> Grpc:
         return dataclasses.replace(inference.grpc(), compression=name)
 
-    stream = dataclasses.replace(streamed(PLAIN.named(id="1"), PLAIN.named(id="2", model="nobody")), compression=name)
+    stream = dataclasses.replace(
+        streamed(PLAIN.named(id="1"), PLAIN.named(id="2", model="nobody")), compression=name
+    )
     return [
         Exchange(f"gRPC {name}: infer", (call(PLAIN),), {"add_sub": 1}),
         Exchange(f"gRPC {name}: unknown model", (call(PLAIN.named(model="nobody")),)),
@@ -136,10 +146,20 @@ def grpc_compression(name: str) -> list[Exchange]:
 
 
 def methods() -> list[Exchange]:
-    paths = ("/v2", "/v2/health/live", "/v2/models/add_sub", INFER, INDEX, "/v2/models/add_sub/generate", "/nowhere")
+    paths = (
+        "/v2",
+        "/v2/health/live",
+        "/v2/models/add_sub",
+        INFER,
+        INDEX,
+        "/v2/models/add_sub/generate",
+        "/nowhere",
+    )
     names = ("OPTIONS", "HEAD", "PUT", "DELETE", "PATCH", "TRACE")
     return [
-        one(f"{name} {path}", raw(b"", path=path, method=name, length=False), name) for name in names for path in paths
+        one(f"{name} {path}", raw(b"", path=path, method=name, length=False), name)
+        for name in names
+        for path in paths
     ]
 
 

@@ -18,7 +18,9 @@ def ints(*shape: int, first: int = 0) -> Given:
 
 def together(name: str, model: str, *requests: dict[str, Given]) -> Exchange:
     """Return the exchange of requests that are sent in order."""
-    inferences = [Inference(model, inputs, id=str(number)) for number, inputs in enumerate(requests)]
+    inferences = [
+        Inference(model, inputs, id=str(number)) for number, inputs in enumerate(requests)
+    ]
     return Exchange(f"{model}: {name}", (streamed(*inferences),), {model: len(inferences)})
 
 

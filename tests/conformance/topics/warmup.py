@@ -15,8 +15,14 @@ SOME = given("INT32", 1, 2)
 CONTROLS = {
     "sequence_batching": {
         "control_input": [
-            {"name": "START", "control": [{"kind": "CONTROL_SEQUENCE_START", "int32_false_true": [0, 1]}]},
-            {"name": "ID", "control": [{"kind": "CONTROL_SEQUENCE_CORRID", "data_type": "TYPE_UINT64"}]},
+            {
+                "name": "START",
+                "control": [{"kind": "CONTROL_SEQUENCE_START", "int32_false_true": [0, 1]}],
+            },
+            {
+                "name": "ID",
+                "control": [{"kind": "CONTROL_SEQUENCE_CORRID", "data_type": "TYPE_UINT64"}],
+            },
         ]
     }
 }
@@ -30,11 +36,15 @@ def file(name: str) -> dict[str, Any]:
     return {"input_data_file": name}
 
 
-def sample(name: str = "sample", batch_size: int = 1, count: int = 0, **inputs: Any) -> dict[str, Any]:
+def sample(
+    name: str = "sample", batch_size: int = 1, count: int = 0, **inputs: Any
+) -> dict[str, Any]:
     return {"name": name, "batch_size": batch_size, "count": count, "inputs": inputs}
 
 
-def configured(*samples: dict[str, Any], tensor: dict[str, Any] = TWO, **more: Any) -> dict[str, Any]:
+def configured(
+    *samples: dict[str, Any], tensor: dict[str, Any] = TWO, **more: Any
+) -> dict[str, Any]:
     parameters = {name: {"string_value": value} for name, value in more.pop("how", {}).items()}
     return {
         "backend": "python",
@@ -49,7 +59,9 @@ def configured(*samples: dict[str, Any], tensor: dict[str, Any] = TWO, **more: A
 def warmed(name: str, *samples: dict[str, Any], infer_with: Given = SOME, **more: Any) -> Exchange:
     """Return the exchange of a model that loads and returns its warm-up requests."""
     question = Inference("warming", {"IN": infer_with}).json()
-    return Exchange(name, (load("warming", configured(*samples, **more)), question, unload("warming")), {})
+    return Exchange(
+        name, (load("warming", configured(*samples, **more)), question, unload("warming")), {}
+    )
 
 
 def refused(name: str, *samples: dict[str, Any], **more: Any) -> Exchange:

@@ -40,7 +40,9 @@ def problems(raw, path="frontends.http"):
 
 
 def test_keys_may_be_written_with_dashes_or_underscores():
-    assert decode_options(Example, {"max-size": 5, "reuse_port": True}, "x") == Example(max_size=5, reuse_port=True)
+    assert decode_options(Example, {"max-size": 5, "reuse_port": True}, "x") == Example(
+        max_size=5, reuse_port=True
+    )
 
 
 def test_none_means_the_defaults():
@@ -48,7 +50,13 @@ def test_none_means_the_defaults():
 
 
 def test_texts_that_spell_a_value_are_converted():
-    raw = {"port": "80", "reuse-port": "ON", "max_size": "64MiB", "counts": {"a": "3"}, "extra": "off"}
+    raw = {
+        "port": "80",
+        "reuse-port": "ON",
+        "max_size": "64MiB",
+        "counts": {"a": "3"},
+        "extra": "off",
+    }
     expected = Example(port=80, reuse_port=True, max_size=64 * 2**20, counts={"a": 3}, extra=False)
     assert decode_options(Example, raw, "x") == expected
 
@@ -95,7 +103,9 @@ def test_a_key_given_in_both_spellings_is_refused():
 
 def test_a_value_that_is_not_a_mapping_is_refused():
     (problem,) = problems([1])
-    assert problem.startswith("frontends.http: expected a mapping with the keys port, max-size, mode")
+    assert problem.startswith(
+        "frontends.http: expected a mapping with the keys port, max-size, mode"
+    )
 
 
 def test_a_rule_between_keys_has_its_own_text():
@@ -116,7 +126,8 @@ def test_a_long_value_is_truncated():
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(list("ab")) | st.integers(), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(list("ab")) | st.integers(), inner, max_size=3)
     ),
     max_leaves=10,
 )
@@ -124,7 +135,10 @@ JSON = st.recursive(
 
 @given(
     st.dictionaries(
-        st.sampled_from(["port", "max-size", "mode", "host", "inner", "parts", "counts", "extra", "z"]), JSON
+        st.sampled_from(
+            ["port", "max-size", "mode", "host", "inner", "parts", "counts", "extra", "z"]
+        ),
+        JSON,
     )
 )
 def test_any_plain_data_is_decoded_or_refused_with_problems(raw):
@@ -139,6 +153,9 @@ def test_the_suggestion_has_the_spelling_of_the_unknown_key():
     class Timeouts(Options, frozen=True):
         head_timeout_s: int = 1
 
-    for unknown, nearest in {"headtimeout_s": "head_timeout_s", "head-timeout": "head-timeout-s"}.items():
+    for unknown, nearest in {
+        "headtimeout_s": "head_timeout_s",
+        "head-timeout": "head-timeout-s",
+    }.items():
         with pytest.raises(InvalidServerConfig, match=f"did you mean '{nearest}'"):
             decode_options(Timeouts, {unknown: 1}, "")

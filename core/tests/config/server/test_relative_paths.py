@@ -11,7 +11,11 @@ FOLDER = Path("/etc/server")
 
 def test_repositories_and_the_log_file_are_relative_to_the_file():
     repositories = [{"url": "./models"}, {"url": "/srv"}, {"url": "s3://b/m"}]
-    raw = {"repositories": repositories, "backend_directory": "backends", "logging": {"file": "a.log"}}
+    raw = {
+        "repositories": repositories,
+        "backend_directory": "backends",
+        "logging": {"file": "a.log"},
+    }
     assert anchor_paths(raw, FOLDER) == {
         "repositories": [{"url": "/etc/server/models"}, {"url": "/srv"}, {"url": "s3://b/m"}],
         "backend_directory": "/etc/server/backends",
@@ -22,7 +26,10 @@ def test_repositories_and_the_log_file_are_relative_to_the_file():
 
 def test_cache_folders_of_repositories_are_relative_to_the_file():
     raw = {
-        "repositories": [{"url": "s3://b", "options": {"cache-directory": "kept"}}, {"url": "m", "options": 1}],
+        "repositories": [
+            {"url": "s3://b", "options": {"cache-directory": "kept"}},
+            {"url": "m", "options": 1},
+        ],
         "repository_options": {
             "s3": {"cache_directory": "all", "parallel": 2},
             "gs": {"cache_directory": "/gs"},
@@ -43,7 +50,11 @@ def test_cache_folders_of_repositories_are_relative_to_the_file():
 
 
 def test_files_of_authenticators_are_relative_to_the_file():
-    auth = {"api_keys": {"file": "keys.toml"}, "jwt": {"jwks-file": "set.json", "jwks_url": "https://h/s"}, "own": None}
+    auth = {
+        "api_keys": {"file": "keys.toml"},
+        "jwt": {"jwks-file": "set.json", "jwks_url": "https://h/s"},
+        "own": None,
+    }
     assert anchor_paths({"auth": auth}, FOLDER)["auth"] == {
         "api_keys": {"file": "/etc/server/keys.toml"},
         "jwt": {"jwks-file": "/etc/server/set.json", "jwks_url": "https://h/s"},
@@ -66,17 +77,26 @@ def test_files_of_repository_agents_are_relative_to_the_file():
 
 def test_tls_files_are_relative_to_the_file():
     raw = {
-        "frontends": {"grpc": {"port": 1, "tls": {"key_file": "key.pem", "certificate-file": "/c.pem"}}, "http": True}
+        "frontends": {
+            "grpc": {"port": 1, "tls": {"key_file": "key.pem", "certificate-file": "/c.pem"}},
+            "http": True,
+        }
     }
     assert anchor_paths(raw, FOLDER)["frontends"] == {
-        "grpc": {"port": 1, "tls": {"key_file": "/etc/server/key.pem", "certificate-file": "/c.pem"}},
+        "grpc": {
+            "port": 1,
+            "tls": {"key_file": "/etc/server/key.pem", "certificate-file": "/c.pem"},
+        },
         "http": True,
     }
 
 
 @pytest.mark.parametrize("raw", [None, {}, {"id": "a"}])
 def test_the_default_repository_is_relative_to_the_file(raw):
-    assert anchor_paths(raw, FOLDER) == {**(raw or {}), "repositories": [{"url": "/etc/server/models"}]}
+    assert anchor_paths(raw, FOLDER) == {
+        **(raw or {}),
+        "repositories": [{"url": "/etc/server/models"}],
+    }
 
 
 @pytest.mark.parametrize(
@@ -105,7 +125,17 @@ def test_an_empty_log_file_stays_empty():
 
 
 def test_certificates_of_a_cache_are_relative_to_the_file():
-    raw = {"cache": {"redis": {"host": "h", "cert": "c.pem", "key": "k.pem", "cacert": "/ca.pem", "cacert-dir": "cas"}}}
+    raw = {
+        "cache": {
+            "redis": {
+                "host": "h",
+                "cert": "c.pem",
+                "key": "k.pem",
+                "cacert": "/ca.pem",
+                "cacert-dir": "cas",
+            }
+        }
+    }
     assert anchor_paths(raw, FOLDER)["cache"]["redis"] == {
         "host": "h",
         "cert": "/etc/server/c.pem",
@@ -116,6 +146,12 @@ def test_certificates_of_a_cache_are_relative_to_the_file():
 
 
 def test_files_of_routers_and_operations_are_relative_to_the_file():
-    raw = {"routers": {"traffic": {"state_file": "routes.json", "routes": {}}}, "operations": {"own": {"file": "/a"}}}
-    assert anchor_paths(raw, FOLDER)["routers"]["traffic"] == {"state_file": str(FOLDER / "routes.json"), "routes": {}}
+    raw = {
+        "routers": {"traffic": {"state_file": "routes.json", "routes": {}}},
+        "operations": {"own": {"file": "/a"}},
+    }
+    assert anchor_paths(raw, FOLDER)["routers"]["traffic"] == {
+        "state_file": str(FOLDER / "routes.json"),
+        "routes": {},
+    }
     assert anchor_paths(raw, FOLDER)["operations"] == {"own": {"file": "/a"}}

@@ -28,12 +28,17 @@ def refusal(**devices):
 def test_the_defaults_are_triton_s():
     settings = decoded()
     assert settings == DeviceSettings()
-    assert (settings.pinned_memory_pool_byte_size, settings.min_supported_compute_capability) == (256 * MIB, 7.5)
+    assert (settings.pinned_memory_pool_byte_size, settings.min_supported_compute_capability) == (
+        256 * MIB,
+        7.5,
+    )
     assert (settings.cuda_pool(0), settings.gpu_limits()) == (64 * MIB, {})
 
 
 def test_each_gpu_has_its_own_settings():
-    settings = decoded(cuda_memory_pool_byte_size={0: "1MiB", "2": 0}, model_load_gpu_limit={1: 0.5, "3": 1})
+    settings = decoded(
+        cuda_memory_pool_byte_size={0: "1MiB", "2": 0}, model_load_gpu_limit={1: 0.5, "3": 1}
+    )
     assert [settings.cuda_pool(gpu) for gpu in range(3)] == [MIB, 64 * MIB, 0]
     assert settings.gpu_limits() == {1: 0.5, 3: 1.0}
 
@@ -69,7 +74,13 @@ def test_an_invalid_size_or_number_is_refused(devices):
 
 @pytest.mark.parametrize(
     ("text", "cores"),
-    [("0-3", {0, 1, 2, 3}), ("0-1,4-5", {0, 1, 4, 5}), ("2", {2}), ("0,2-3", {0, 2, 3}), ("0-0, 7", {0, 7})],
+    [
+        ("0-3", {0, 1, 2, 3}),
+        ("0-1,4-5", {0, 1, 4, 5}),
+        ("2", {2}),
+        ("0,2-3", {0, 2, 3}),
+        ("0-0, 7", {0, 7}),
+    ],
 )
 def test_ranges_and_single_cores(text, cores):
     assert parse_cores(text) == cores
@@ -93,7 +104,19 @@ def test_quantiles_are_parsed_in_order():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "0.5", "0.5:", "half:0.1", "0.5:0.1,", "1:0.1", "0:0.1", "0.5:0", "0.5:1", "0.5:0.1 0.9:0.1", "nan:0.1"],
+    [
+        "",
+        "0.5",
+        "0.5:",
+        "half:0.1",
+        "0.5:0.1,",
+        "1:0.1",
+        "0:0.1",
+        "0.5:0",
+        "0.5:1",
+        "0.5:0.1 0.9:0.1",
+        "nan:0.1",
+    ],
 )
 def test_an_invalid_list_is_refused(text):
     with pytest.raises(ValueError, match="is not <quantile>:<error>"):
@@ -115,7 +138,9 @@ def test_there_is_no_limit_by_default():
 
 
 def test_sizes_are_numbers_or_texts():
-    memory = decode_server_config({"memory": {"budget": "1GiB", "devices": {"cpu": 5, "1": "2MiB"}}}).memory
+    memory = decode_server_config(
+        {"memory": {"budget": "1GiB", "devices": {"cpu": 5, "1": "2MiB"}}}
+    ).memory
     assert (memory.budget, memory.devices) == (1 << 30, {"cpu": 5, "1": 2 << 20})
     assert memory.limited
     assert MemorySettings(devices={"0": 1}).limited
@@ -136,7 +161,9 @@ def test_invalid_settings_are_reported(section, path):
         decode_server_config({"memory": section})
 
 
-@pytest.mark.parametrize(("key", "found"), [("R1", ("R1", None)), ("R1:0", ("R1", 0)), ("a.b:12", ("a.b", 12))])
+@pytest.mark.parametrize(
+    ("key", "found"), [("R1", ("R1", None)), ("R1:0", ("R1", 0)), ("a.b:12", ("a.b", 12))]
+)
 def test_a_key_names_a_resource_and_optionally_a_device(key, found):
     assert parse_resource(key) == found
 

@@ -17,7 +17,11 @@ def test_an_empty_configuration_serves_the_working_folder_as_triton():
     config = decode_server_config(None)
     assert config == ServerConfig()
     assert [repository.url for repository in config.repositories] == ["./models"]
-    assert (config.control.mode, config.control.interval_s, config.control.threads) == ("none", 15, 4)
+    assert (config.control.mode, config.control.interval_s, config.control.threads) == (
+        "none",
+        15,
+        4,
+    )
     assert (config.host, config.id, config.exit_timeout_s) == ("127.0.0.1", "triton", 30)
     assert config.exit_on_error
     assert config.strict_readiness
@@ -39,7 +43,10 @@ def test_a_configured_frontend_is_enabled_even_if_it_is_not_installed():
 
 
 def test_options_of_plugins_stay_raw():
-    raw = {"backends": {"onnxruntime": {"default-max-batch-size": "4"}}, "observers": {"toy": {"size": "64MiB"}}}
+    raw = {
+        "backends": {"onnxruntime": {"default-max-batch-size": "4"}},
+        "observers": {"toy": {"size": "64MiB"}},
+    }
     config = decode_server_config(raw)
     assert config.backends == raw["backends"]
     assert config.observers == raw["observers"]
@@ -69,7 +76,10 @@ def test_all_problems_of_all_sections_are_reported_together():
 @pytest.mark.parametrize(
     ("raw", "text"),
     [
-        ({"control": {"load": ["a"]}}, "control.load: mode 'none' loads every model; set control.mode to explicit"),
+        (
+            {"control": {"load": ["a"]}},
+            "control.load: mode 'none' loads every model; set control.mode to explicit",
+        ),
         ({"control": {"mode": "explicit", "load": ["*", "a"]}}, "must be the ONLY startup model"),
         ({"control": {"mode": "poll", "interval_s": 0}}, "mode 'poll' needs more than 0 seconds"),
         (
@@ -77,11 +87,26 @@ def test_all_problems_of_all_sections_are_reported_together():
             "cache: found multiple cache configurations, but only a single cache is currently supported",
         ),
         ({"transport": {"wire": {}, "train": {}}}, "transport: only one transport is allowed"),
-        ({"transport": "envoy"}, "transport.envoy: the transport 'envoy' was removed; put an Envoy proxy in front"),
-        ({"transport": {"envoy": {"http3": True}}}, "transport.envoy: the transport 'envoy' was removed"),
-        ({"rate_limit": {"resources": {"R:x": 1}}}, "rate_limit.resources.R:x: 'R:x' is not <resource_name> or"),
-        ({"rate_limit": {"resources": {"R": -1}}}, "rate_limit.resources.R: expected an integer, at least 0"),
-        ({"host_policies": {"p": {"cpu_cores": "a-b"}}}, "host_policies.p.cpu_cores: host policy setting 'cpu-cores'"),
+        (
+            {"transport": "envoy"},
+            "transport.envoy: the transport 'envoy' was removed; put an Envoy proxy in front",
+        ),
+        (
+            {"transport": {"envoy": {"http3": True}}},
+            "transport.envoy: the transport 'envoy' was removed",
+        ),
+        (
+            {"rate_limit": {"resources": {"R:x": 1}}},
+            "rate_limit.resources.R:x: 'R:x' is not <resource_name> or",
+        ),
+        (
+            {"rate_limit": {"resources": {"R": -1}}},
+            "rate_limit.resources.R: expected an integer, at least 0",
+        ),
+        (
+            {"host_policies": {"p": {"cpu_cores": "a-b"}}},
+            "host_policies.p.cpu_cores: host policy setting 'cpu-cores'",
+        ),
         ({"host_policies": {"p": {"gpu": "0"}}}, "host_policies.p.gpu: unknown option 'gpu'"),
         ({"repositories": []}, "repositories: expected a list, of length 1 or more; got []"),
         ({"model_config_name": "a b"}, "model_config_name: expected text"),
@@ -97,7 +122,9 @@ def test_the_wildcard_is_allowed_in_every_mode():
 
 
 def test_the_file_itself_must_be_a_mapping():
-    assert refusal(["a"])[0].startswith("expected a mapping with the keys repositories, control, host")
+    assert refusal(["a"])[0].startswith(
+        "expected a mapping with the keys repositories, control, host"
+    )
 
 
 def test_frontends_may_have_separate_processes():
@@ -108,4 +135,6 @@ def test_frontends_may_have_separate_processes():
 def test_a_transport_name_means_its_default_options():
     assert decode_server_config({"transport": "wire"}).transport == {"wire": {}}
     assert decode_server_config({"transport": "none"}) == ServerConfig()
-    assert decode_server_config({"transport": {"wire": {"speed": 2}}}).transport == {"wire": {"speed": 2}}
+    assert decode_server_config({"transport": {"wire": {"speed": 2}}}).transport == {
+        "wire": {"speed": 2}
+    }

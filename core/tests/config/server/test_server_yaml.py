@@ -42,13 +42,19 @@ def test_an_empty_text_is_none():
 
 
 def test_keys_and_list_items_have_positions():
-    _, positions = parse_server_yaml("frontends:\n  http: {port: 1}\nrepositories:\n  - url: a\n", "x")
+    _, positions = parse_server_yaml(
+        "frontends:\n  http: {port: 1}\nrepositories:\n  - url: a\n", "x"
+    )
     assert positions["frontends.http.port"] == (2, 10)
     assert positions["repositories[0].url"] == (4, 5)
 
 
 def test_anchors_and_merges_work():
-    assert parse("a: &x {p: 1}\nb: *x\nc: {<<: *x, q: 2}") == {"a": {"p": 1}, "b": {"p": 1}, "c": {"p": 1, "q": 2}}
+    assert parse("a: &x {p: 1}\nb: *x\nc: {<<: *x, q: 2}") == {
+        "a": {"p": 1},
+        "b": {"p": 1},
+        "c": {"p": 1, "q": 2},
+    }
 
 
 @pytest.mark.parametrize(

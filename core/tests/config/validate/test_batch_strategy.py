@@ -5,11 +5,16 @@ from google.protobuf import text_format
 from tritonpy.config.validate.batch_strategy import batch_library_problems, batch_strategy_problems
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
-LIBRARY = 'parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/models/m/rules.so" } }'
+LIBRARY = (
+    'parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/models/m/rules.so" } }'
+)
 
 
 def problems(text):
-    return [(each.path, each.text) for each in batch_strategy_problems(text_format.Parse(text, ModelConfig(name="m")))]
+    return [
+        (each.path, each.text)
+        for each in batch_strategy_problems(text_format.Parse(text, ModelConfig(name="m")))
+    ]
 
 
 def test_a_batching_library_is_refused_with_an_alternative():
@@ -37,7 +42,13 @@ def libraries(text, *files):
 
 
 def test_a_library_in_the_model_or_version_folder_is_refused():
-    files = ("config.pbtxt", "1/model.onnx", "1/batchstrategy.so", "batchstrategy.so", "1/data/batchstrategy.so")
+    files = (
+        "config.pbtxt",
+        "1/model.onnx",
+        "1/batchstrategy.so",
+        "batchstrategy.so",
+        "1/data/batchstrategy.so",
+    )
     assert libraries("dynamic_batching {}", *files) == ["1/batchstrategy.so", "batchstrategy.so"]
 
 

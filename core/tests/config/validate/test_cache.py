@@ -8,12 +8,20 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 def problems(text):
-    return [(each.path, each.text) for each in cache_problems(text_format.Parse(text, ModelConfig(name="m")))]
+    return [
+        (each.path, each.text)
+        for each in cache_problems(text_format.Parse(text, ModelConfig(name="m")))
+    ]
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "response_cache { enable: true }", "sequence_batching {}", "model_transaction_policy { decoupled: true }"],
+    [
+        "",
+        "response_cache { enable: true }",
+        "sequence_batching {}",
+        "model_transaction_policy { decoupled: true }",
+    ],
 )
 def test_a_cache_alone_is_valid(text):
     assert problems(text) == []
@@ -28,4 +36,6 @@ CASES = [
 @pytest.mark.parametrize(("setting", "text"), CASES)
 def test_settings_that_exclude_a_cache_are_reported(setting, text):
     expected = f"Response Cache does not currently support model m with {text}. Please disable the response cache."
-    assert problems("response_cache { enable: true } " + setting) == [("response_cache.enable", expected)]
+    assert problems("response_cache { enable: true } " + setting) == [
+        ("response_cache.enable", expected)
+    ]

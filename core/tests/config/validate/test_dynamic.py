@@ -43,7 +43,11 @@ CASES = [
         "dynamic batching preferred size must be <= max batch size for m",
     ),
     ("priority_levels: 2", "default_priority_level", f"default priority level {RANGE}"),
-    ("priority_levels: 2 default_priority_level: 3", "default_priority_level", f"default priority level {RANGE}"),
+    (
+        "priority_levels: 2 default_priority_level: 3",
+        "default_priority_level",
+        f"default priority level {RANGE}",
+    ),
     (
         "priority_levels: 2 default_priority_level: 1 priority_queue_policy { key: 3 value {} }",
         "priority_queue_policy[3]",
@@ -77,4 +81,6 @@ def test_an_invalid_setting_is_reported(text, path, expected):
 
 def test_every_invalid_size_is_reported():
     found = problems("dynamic_batching { preferred_batch_size: [0, 9, 4, 10] }")
-    assert [path for path, _ in found] == [f"dynamic_batching.preferred_batch_size[{index}]" for index in (0, 1, 3)]
+    assert [path for path, _ in found] == [
+        f"dynamic_batching.preferred_batch_size[{index}]" for index in (0, 1, 3)
+    ]

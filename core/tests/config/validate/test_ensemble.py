@@ -43,7 +43,9 @@ def test_other_models_are_not_checked():
 def test_the_ensemble_platform_needs_steps():
     config = ModelConfig(name="e", platform="ensemble")
     (problem,) = ensemble_problems(config)
-    assert problem.text == "ensemble scheduling must be set for ensemble e whose platform is ensemble"
+    assert (
+        problem.text == "ensemble scheduling must be set for ensemble e whose platform is ensemble"
+    )
     assert problems("") == [("ensemble_scheduling.step", "must specify 'step' for ensemble 'e'")]
 
 
@@ -53,9 +55,21 @@ SETTINGS = [
         "platform",
         "ensemble scheduling cannot be set for model 'e' whose platform is not ensemble",
     ),
-    (BASE + " instance_group {}", "instance_group", "instance group should not be specified for ensemble 'e'"),
-    (BASE + " optimization {}", "optimization", "optimization should not be specified for ensemble 'e'"),
-    (BASE + " model_warmup {}", "model_warmup", "model_warmup can not be specified for ensemble 'e'"),
+    (
+        BASE + " instance_group {}",
+        "instance_group",
+        "instance group should not be specified for ensemble 'e'",
+    ),
+    (
+        BASE + " optimization {}",
+        "optimization",
+        "optimization should not be specified for ensemble 'e'",
+    ),
+    (
+        BASE + " model_warmup {}",
+        "model_warmup",
+        "model_warmup can not be specified for ensemble 'e'",
+    ),
 ]
 
 
@@ -97,19 +111,21 @@ def test_an_invalid_step_is_reported(steps, path, expected):
 
 def test_an_unused_input_is_reported():
     base = BASE + 'input { name: "MORE" }'
-    assert problems(ONE, base) == [("input[1].name", "ensemble input 'MORE' for ensemble e' is not used")]
+    assert problems(ONE, base) == [
+        ("input[1].name", "ensemble input 'MORE' for ensemble e' is not used")
+    ]
 
 
 def test_an_output_without_a_step_is_reported():
     base = BASE + 'output { name: "MORE" }'
-    assert problems(ONE, base) == [("output[1].name", "ensemble output 'MORE' for ensemble e' is not used")]
+    assert problems(ONE, base) == [
+        ("output[1].name", "ensemble output 'MORE' for ensemble e' is not used")
+    ]
 
 
 def test_the_missing_tensor_of_an_output_is_reported():
     steps = step({"X": "mid", "Z": "IN"}, {"Y": "OUT"}) + step({"X": "lost"}, {"Y": "mid"})
-    expected = (
-        "output 'OUT' for ensemble 'e' is not written: at least one of its depending tensors, 'lost', is not connected"
-    )
+    expected = "output 'OUT' for ensemble 'e' is not written: at least one of its depending tensors, 'lost', is not connected"
     assert problems(steps) == [("output[0].name", expected)]
 
 
@@ -122,4 +138,6 @@ def test_a_cycle_of_tensors_is_followed_once():
     steps = step({"X": "IN", "Z": "b"}, {"Y": "a"}) + step({"X": "a"}, {"Y": "b", "Z": "OUT"})
     ((path, text),) = problems(steps)
     assert path == "output[0].name"
-    assert text.startswith("output 'OUT' for ensemble 'e' is not written: at least one of its depending tensors, ")
+    assert text.startswith(
+        "output 'OUT' for ensemble 'e' is not written: at least one of its depending tensors, "
+    )

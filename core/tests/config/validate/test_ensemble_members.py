@@ -12,8 +12,14 @@ def config(text):
 
 
 def model(inputs="IN", outputs="OUT", datatype="INT32", dims="-1", batch=0, more=""):
-    tensors = [f'input {{ name: "{name}" data_type: TYPE_{datatype} dims: [{dims}] }}' for name in inputs.split()]
-    tensors += [f'output {{ name: "{name}" data_type: TYPE_{datatype} dims: [{dims}] }}' for name in outputs.split()]
+    tensors = [
+        f'input {{ name: "{name}" data_type: TYPE_{datatype} dims: [{dims}] }}'
+        for name in inputs.split()
+    ]
+    tensors += [
+        f'output {{ name: "{name}" data_type: TYPE_{datatype} dims: [{dims}] }}'
+        for name in outputs.split()
+    ]
     return config(f"max_batch_size: {batch} {' '.join(tensors)} {more}")
 
 
@@ -22,7 +28,13 @@ def ensemble(*steps, dims="-1", batch=0, outputs="Y", more=""):
         f'step {{ model_name: "{name}" {maps("input_map", inputs)} {maps("output_map", made)} }}'
         for name, inputs, made in steps
     ]
-    return model("X", outputs, dims=dims, batch=batch, more=f"ensemble_scheduling {{ {' '.join(definitions)} }} {more}")
+    return model(
+        "X",
+        outputs,
+        dims=dims,
+        batch=batch,
+        more=f"ensemble_scheduling {{ {' '.join(definitions)} }} {more}",
+    )
 
 
 def maps(name, pairs):
@@ -30,7 +42,10 @@ def maps(name, pairs):
 
 
 def problems(given, *members):
-    return [(each.path, each.text.removeprefix("in ensemble e, ")) for each in member_problems("e", given, members)]
+    return [
+        (each.path, each.text.removeprefix("in ensemble e, "))
+        for each in member_problems("e", given, members)
+    ]
 
 
 STEP = "ensemble_scheduling.step[0]"
@@ -49,7 +64,10 @@ DECOUPLED = "model_transaction_policy { decoupled: true }"
         (ensemble(ONE, batch=2), [model(batch=8)]),
         (ensemble(ONE, batch=2, dims="3"), [model(dims="-1, 3")]),
         (ensemble(ONE, dims="-1, 3"), [model(dims="3", batch=4)]),
-        (ensemble(ONE), [model(more='input { name: "MORE" data_type: TYPE_INT32 dims: 1 optional: true }')]),
+        (
+            ensemble(ONE),
+            [model(more='input { name: "MORE" data_type: TYPE_INT32 dims: 1 optional: true }')],
+        ),
         (ensemble(ONE), [model(outputs="OUT UNUSED")]),
         (ensemble(ONE), [model(more=DECOUPLED)]),
         (ensemble(*LINE), [model(more=DECOUPLED), model(more=DECOUPLED)]),
@@ -64,7 +82,10 @@ def test_a_reshaped_tensor_has_the_shape_that_the_members_see():
     given.input[0].reshape.shape.extend([2, 3])
     given.output[0].reshape.shape.extend([2, 3])
     assert problems(given, model(dims="2, 3")) == []
-    assert "inconsistent shape: [2,3] is inferred from model e while [6]" in problems(given, model(dims="6"))[0][1]
+    assert (
+        "inconsistent shape: [2,3] is inferred from model e while [6]"
+        in problems(given, model(dims="6"))[0][1]
+    )
 
 
 WRONG = {

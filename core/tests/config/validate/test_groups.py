@@ -27,7 +27,11 @@ def test_valid_groups_have_no_problems(text):
 
 GROUP = "instance group g of model m"
 CASES = [
-    ("kind: KIND_MODEL gpus: 0", "gpus", f"{GROUP} has kind KIND_MODEL but specifies one or more GPUs"),
+    (
+        "kind: KIND_MODEL gpus: 0",
+        "gpus",
+        f"{GROUP} has kind KIND_MODEL but specifies one or more GPUs",
+    ),
     ("kind: KIND_CPU gpus: 0", "gpus", f"{GROUP} has kind KIND_CPU but specifies one or more GPUs"),
     ("kind: KIND_GPU", "kind", f"{GROUP} has kind KIND_GPU but specifies no GPUs"),
     (
@@ -55,7 +59,9 @@ def test_an_invalid_group_is_reported(group, path, expected):
 
 def test_a_gpu_group_needs_a_gpu():
     found = problems('instance_group { name: "g" kind: KIND_GPU }')
-    assert found == [("instance_group[0].kind", f"{GROUP} has kind KIND_GPU but no GPUs are available")]
+    assert found == [
+        ("instance_group[0].kind", f"{GROUP} has kind KIND_GPU but no GPUs are available")
+    ]
 
 
 def test_a_model_needs_a_group():

@@ -10,7 +10,10 @@ SOUND = 'name: "m" backend: "b" version_policy { all {} }'
 
 
 def problems(text):
-    return [(each.path, each.text) for each in identity_problems(text_format.Parse(text, ModelConfig()), "m")]
+    return [
+        (each.path, each.text)
+        for each in identity_problems(text_format.Parse(text, ModelConfig()), "m")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +49,11 @@ CASES = [
         "platform",
         "unexpected 'platform' and 'backend' pair, got:tensorrt_plan, onnxruntime",
     ),
-    (SOUND + " max_batch_size: -1", "max_batch_size", "'max_batch_size' must be non-negative value for m"),
+    (
+        SOUND + " max_batch_size: -1",
+        "max_batch_size",
+        "'max_batch_size' must be non-negative value for m",
+    ),
     ('name: "m" backend: "b"', "version_policy", "must specify 'version policy' for m"),
 ]
 

@@ -23,9 +23,17 @@ def test_a_complete_metric_control_is_valid():
     ("text", "path", "expected"),
     [
         (BUCKETS, "", "metric control must specify 'metric_identifier'"),
-        ("metric_identifier {}" + BUCKETS, ".metric_identifier", "metric identifier must specify non-empty 'family'"),
+        (
+            "metric_identifier {}" + BUCKETS,
+            ".metric_identifier",
+            "metric identifier must specify non-empty 'family'",
+        ),
         (FAMILY, "", "metric control must specify 'histogram_options'"),
-        (FAMILY + "histogram_options {}", ".histogram_options", "histogram options must specify non-empty 'buckets'"),
+        (
+            FAMILY + "histogram_options {}",
+            ".histogram_options",
+            "histogram options must specify non-empty 'buckets'",
+        ),
     ],
 )
 def test_missing_fields_of_a_metric_control_are_reported(text, path, expected):

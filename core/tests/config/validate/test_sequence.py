@@ -11,7 +11,9 @@ ID = "control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 }"
 
 
 def problems(text):
-    config = text_format.Parse(f"sequence_batching {{ {text} }}", ModelConfig(name="m", max_batch_size=8))
+    config = text_format.Parse(
+        f"sequence_batching {{ {text} }}", ModelConfig(name="m", max_batch_size=8)
+    )
     return [(each.path, each.text) for each in sequence_problems(config)]
 
 

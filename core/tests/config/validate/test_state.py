@@ -7,7 +7,9 @@ from tritonpy.config.validate.sequence import state_problems
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 BARE = 'state { input_name: "s" output_name: "o" data_type: TYPE_FP32 dims: -1 }'
-GROWABLE = BARE.replace("dims", "use_same_buffer_for_input_output: true use_growable_memory: true dims")
+GROWABLE = BARE.replace(
+    "dims", "use_same_buffer_for_input_output: true use_growable_memory: true dims"
+)
 INITIAL = 'name: "i" data_type: TYPE_FP32 dims: 3 zero_data: true'
 
 
@@ -23,7 +25,9 @@ def problems(text):
 def test_valid_states_have_no_problems():
     assert problems(BARE) == []
     assert problems(state()) == []
-    assert problems(state().replace("TYPE_FP32 dims: 3 initial", "TYPE_FP32 dims: -1 initial")) == []
+    assert (
+        problems(state().replace("TYPE_FP32 dims: 3 initial", "TYPE_FP32 dims: -1 initial")) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,8 +54,16 @@ def test_valid_states_have_no_problems():
             "State input name 's' specified more than once.",
         ),
         (BARE.replace('"s"', '""'), "state[0]", "a state must specify 'input_name'"),
-        (BARE.replace("TYPE_FP32", "TYPE_INVALID"), "state[0]", "state 's' must specify 'data_type'"),
-        (BARE.replace("-1", "0"), "state[0].dims", "state 's': a dimension is an integer >= 1, or -1 for any size"),
+        (
+            BARE.replace("TYPE_FP32", "TYPE_INVALID"),
+            "state[0]",
+            "state 's' must specify 'data_type'",
+        ),
+        (
+            BARE.replace("-1", "0"),
+            "state[0].dims",
+            "state 's': a dimension is an integer >= 1, or -1 for any size",
+        ),
         (
             BARE + BARE.replace('"s"', '"t"'),
             "state[1].output_name",
@@ -89,7 +101,9 @@ def test_a_mismatched_initial_state_is_reported(text, path, expected):
 def test_growable_memory_needs_a_gpu():
     def found(kind):
         text = f"sequence_batching {{ {GROWABLE} }} instance_group {{ kind: {kind} }}"
-        return [each.text for each in state_problems(text_format.Parse(text, ModelConfig(name="m")))]
+        return [
+            each.text for each in state_problems(text_format.Parse(text, ModelConfig(name="m")))
+        ]
 
     assert found("KIND_GPU") == []
     (text,) = found("KIND_CPU")

@@ -90,14 +90,16 @@ CASES = [
 @pytest.mark.parametrize("label", ["input", "output"])
 @pytest.mark.parametrize(("tensor", "path", "expected"), CASES)
 def test_an_invalid_tensor_is_reported(label, tensor, path, expected):
-    assert problems(f"{label} {{ {tensor} }}") == [(f"{label}[0]{path}", expected.replace("{label}", label))]
+    assert problems(f"{label} {{ {tensor} }}") == [
+        (f"{label}[0]{path}", expected.replace("{label}", label))
+    ]
 
 
 def test_a_scalar_needs_a_batch_dimension():
-    expected = (
-        "model input 'x' cannot have empty reshape for non-batching model as scalar tensors are not supported for m"
-    )
-    assert problems(f"input {{ {SIZED} dims: 1 reshape {{}} }}", size=0) == [("input[0].reshape", expected)]
+    expected = "model input 'x' cannot have empty reshape for non-batching model as scalar tensors are not supported for m"
+    assert problems(f"input {{ {SIZED} dims: 1 reshape {{}} }}", size=0) == [
+        ("input[0].reshape", expected)
+    ]
 
 
 @pytest.mark.parametrize("layout", ["FORMAT_NHWC", "FORMAT_NCHW"])
@@ -108,10 +110,16 @@ def test_an_image_has_three_dimensions(layout):
 
 
 def test_tensorrt_takes_shape_tensors_and_non_linear_formats():
-    text = f"input {{ {SIZED} dims: [3, 4, 5] is_shape_tensor: true is_non_linear_format_io: true }}"
+    text = (
+        f"input {{ {SIZED} dims: [3, 4, 5] is_shape_tensor: true is_non_linear_format_io: true }}"
+    )
     assert problems(text, platform="tensorrt_plan") == []
-    found = problems(f"output {{ {SOUND} is_non_linear_format_io: true }}", platform="tensorrt_plan")
-    assert found == [("output[0].is_non_linear_format_io", "Non-linear IO format output requires 3 dims for m")]
+    found = problems(
+        f"output {{ {SOUND} is_non_linear_format_io: true }}", platform="tensorrt_plan"
+    )
+    assert found == [
+        ("output[0].is_non_linear_format_io", "Non-linear IO format output requires 3 dims for m")
+    ]
 
 
 def test_a_duplicate_input_is_reported():
@@ -121,7 +129,13 @@ def test_a_duplicate_input_is_reported():
 
 def test_every_problem_is_reported_inputs_first():
     found = problems(f'output {{ {SIZED} }} input [{{ name: "a" dims: [0, -2] }}, {{ {SIZED} }}]')
-    assert [path for path, _ in found] == ["input[0]", "input[0].dims[0]", "input[0].dims[1]", "input[1]", "output[0]"]
+    assert [path for path, _ in found] == [
+        "input[0]",
+        "input[0].dims[0]",
+        "input[0].dims[1]",
+        "input[1]",
+        "output[0]",
+    ]
 
 
 @given(st.lists(st.integers(1, 9) | st.just(-1), min_size=1, max_size=5), st.data())

@@ -31,7 +31,11 @@ def test_valid_samples_have_no_problems(data):
             f"{PATH}.dims",
             "warmup setting expects all variable-size dimensions are specified for input 'x'",
         ),
-        ("dims: [-2, 3] zero_data: true", f"{PATH}.dims", "tensor 'x' contains an invalid dimension [-2,3]"),
+        (
+            "dims: [-2, 3] zero_data: true",
+            f"{PATH}.dims",
+            "tensor 'x' contains an invalid dimension [-2,3]",
+        ),
         (
             f"dims: [{1 << 62}, 8] zero_data: true",
             f"{PATH}.dims",

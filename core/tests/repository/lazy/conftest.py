@@ -25,11 +25,14 @@ def serve(model_repository, hoard):
 
     def start(*, mode="none", load=(), backends=None, schedulers=None, memory=None, **settings):
         found = ToyPlugin(
-            {"hoarder": memory_backend(hoard)} | (backends or {}), {"ensemble": EnsembleScheduler} | (schedulers or {})
+            {"hoarder": memory_backend(hoard)} | (backends or {}),
+            {"ensemble": EnsembleScheduler} | (schedulers or {}),
         )
         control = {"mode": mode, "load": list(load)} | settings.pop("control", {})
         section = {"lazy": ["*"], "wait_s": 20} | (memory or {})
-        return serving(model_repository, toy_plugins(found), control=control, memory=section, **settings)
+        return serving(
+            model_repository, toy_plugins(found), control=control, memory=section, **settings
+        )
 
     return start
 
@@ -39,7 +42,9 @@ def infer(recorder):
     """Send a request to a model and return the result; raises its error."""
 
     def get(server, model_report, value=1, **fields):
-        (responses,) = recorder.wait(ask(server.engine, recorder, model_report, [value], **fields), timeout_s=20)
+        (responses,) = recorder.wait(
+            ask(server.engine, recorder, model_report, [value], **fields), timeout_s=20
+        )
         ((number,),) = numbers(responses)
         return number
 
@@ -49,7 +54,9 @@ def infer(recorder):
 def memory_report(server):
     """Return the server's report on memory."""
     (report,) = (
-        handler for operation, handler in server._repository.operations().items() if operation.name == "memory"
+        handler
+        for operation, handler in server._repository.operations().items()
+        if operation.name == "memory"
     )
     return report(None)
 

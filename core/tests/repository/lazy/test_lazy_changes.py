@@ -14,14 +14,19 @@ from .conftest import memory_report
 from .lazy_requests import add_models, error_in, retry_request, wait_for
 
 
-def test_a_reload_that_does_not_fit_next_to_the_serving_version_is_rejected(serve, model_repository, infer, hoard):
+def test_a_reload_that_does_not_fit_next_to_the_serving_version_is_rejected(
+    serve, model_repository, infer, hoard
+):
     model_repository.add("a", memory_config(memory_bytes="2MiB", size=2 * MIB))
     with serve(mode="explicit", load=["a"], memory={"budget": "3MiB"}) as server:
         infer(server, "a")
         model_repository.add("a", memory_config(memory_bytes="2MiB", size=2 * MIB, other="yes"))
         error = error_of(server.engine.load_model, "a")
         assert isinstance(error, InvalidArgument)
-        assert "it needs 2.0 MiB, and the memory budget is 3.0 MiB, of which 2.0 MiB are held" in error.message
+        assert (
+            "it needs 2.0 MiB, and the memory budget is 3.0 MiB, of which 2.0 MiB are held"
+            in error.message
+        )
         assert infer(server, "a") == 2
         assert hoard.held == {"a": 2 * MIB}
         model_repository.add("a", memory_config(memory_bytes="1MiB", size=MIB))
@@ -40,7 +45,9 @@ def test_a_reload_evicts_idle_models(serve, model_repository, infer, hoard):
         assert hoard.most == 2 * MIB
 
 
-def test_instances_that_do_not_fit_are_rejected_and_the_model_keeps_serving(serve, model_repository, infer, hoard):
+def test_instances_that_do_not_fit_are_rejected_and_the_model_keeps_serving(
+    serve, model_repository, infer, hoard
+):
     model_repository.add("a", memory_config(size=MIB, each=MIB))
     with serve(mode="explicit", load=["a"], memory={"budget": "3MiB", "lazy": []}) as server:
         assert hoard.held == {"a": 2 * MIB}
@@ -72,15 +79,21 @@ def test_a_clients_load_evicts_idle_models_and_is_rejected_if_they_are_in_use(
         recorder.wait(busy)
 
 
-def test_models_that_are_not_lazy_are_never_evicted_and_fail_if_they_do_not_fit(serve, model_repository, hoard):
+def test_models_that_are_not_lazy_are_never_evicted_and_fail_if_they_do_not_fit(
+    serve, model_repository, hoard
+):
     add_models(model_repository, "a", "b")
-    with serve(memory={"budget": "1MiB", "lazy": []}, control={"threads": 1}, exit_on_error=False) as server:
+    with serve(
+        memory={"budget": "1MiB", "lazy": []}, control={"threads": 1}, exit_on_error=False
+    ) as server:
         assert list(server.failures) == ["b"]
         assert "by models that cannot" in server.failures["b"].message
         assert hoard.held == {"a": MIB}
 
 
-def test_a_request_for_a_model_whose_files_vanished_gets_the_reason(serve, model_repository, recorder, infer):
+def test_a_request_for_a_model_whose_files_vanished_gets_the_reason(
+    serve, model_repository, recorder, infer
+):
     add_models(model_repository, "a")
     with serve(memory={"retry_s": 0.01}) as server:
         shutil.rmtree(model_repository.path / "a")
@@ -112,7 +125,9 @@ def test_a_request_that_arrives_during_an_eviction_prevents_it(
             return evict(self, key)
 
         monkeypatch.setattr(
-            server._repository._models.memory.capacity, "_evict", evict_late.__get__(server._repository._residency)
+            server._repository._models.memory.capacity,
+            "_evict",
+            evict_late.__get__(server._repository._residency),
         )
         assert infer(server, "b") == 2
         assert refused == [False]
@@ -120,7 +135,9 @@ def test_a_request_that_arrives_during_an_eviction_prevents_it(
         assert numbers(responses) == [[2]]
 
 
-def test_a_growing_model_causes_evictions_of_idle_models(serve, model_repository, recorder, infer, hoard, monkeypatch):
+def test_a_growing_model_causes_evictions_of_idle_models(
+    serve, model_repository, recorder, infer, hoard, monkeypatch
+):
     monkeypatch.setattr("tritonpy_residency.memory_budget.MONITOR_INTERVAL_S", 0.01)
     monkeypatch.setattr("tritonpy.runners.memory_report.REFRESH_NS", 0)
     add_models(model_repository, "a", "b")
@@ -136,7 +153,9 @@ def test_a_growing_model_causes_evictions_of_idle_models(serve, model_repository
         recorder.wait(busy)
 
 
-def test_a_metadata_query_loads_a_model_whose_files_define_no_inputs(serve, model_repository, hoard):
+def test_a_metadata_query_loads_a_model_whose_files_define_no_inputs(
+    serve, model_repository, hoard
+):
     from .completing_backend import completing
 
     model_repository.add("a", 'backend: "completing"')
@@ -151,7 +170,9 @@ def test_a_metadata_query_loads_a_model_whose_files_define_no_inputs(serve, mode
 
 def test_several_versions_are_loaded_and_evicted_together(serve, model_repository, infer, hoard):
     model_repository.add(
-        "a", memory_config(memory_bytes="2MiB", more="version_policy { all {} }"), versions={1: {}, 2: {}}
+        "a",
+        memory_config(memory_bytes="2MiB", more="version_policy { all {} }"),
+        versions={1: {}, 2: {}},
     )
     add_models(model_repository, "b")
     with serve(memory={"budget": "2MiB"}) as server:
@@ -184,7 +205,9 @@ def test_polls_update_the_list_of_lazy_models(serve, model_repository, infer, ho
         assert isinstance(error_of(server.engine.model_metadata, "b"), TritonError)
 
 
-def test_repositories_with_namespaces_have_lazy_models_of_one_name(serve, model_repository, tmp_path, infer, hoard):
+def test_repositories_with_namespaces_have_lazy_models_of_one_name(
+    serve, model_repository, tmp_path, infer, hoard
+):
     from tritonpy_testing import ModelRepository
 
     other = ModelRepository(tmp_path / "other")
@@ -216,7 +239,9 @@ def test_a_clients_configuration_survives_an_eviction(serve, model_repository, i
 
 
 @pytest.mark.parametrize("mode", ["explicit"])
-def test_a_request_does_not_load_a_model_that_a_client_unloaded(serve, model_repository, recorder, infer, mode):
+def test_a_request_does_not_load_a_model_that_a_client_unloaded(
+    serve, model_repository, recorder, infer, mode
+):
     add_models(model_repository, "a")
     with serve(mode=mode, load=["a"]) as server:
         infer(server, "a")

@@ -72,7 +72,9 @@ def test_an_invalid_lazy_parameter_fails_the_load(model_repository, serve):
         assert "perhaps" in server.failures["a"].message
 
 
-def test_two_hundred_requests_for_one_lazy_model_wait_for_one_load(serve, model_repository, recorder, hoard):
+def test_two_hundred_requests_for_one_lazy_model_wait_for_one_load(
+    serve, model_repository, recorder, hoard
+):
     add_models(model_repository, "a")
     with serve() as server:
         hoard.shut("load a")
@@ -94,7 +96,10 @@ def test_two_hundred_requests_for_one_lazy_model_wait_for_one_load(serve, model_
         responses = recorder.wait(*[request for _, request in requests], timeout_s=20)
         assert [numbers(each) for each in responses] == [[[2 * number]] for number, _ in requests]
         assert hoard.loads == ["a"]
-        assert (memory_report(server)["misses"], memory_report(server)["waiting_requests"]) == (200, 0)
+        assert (memory_report(server)["misses"], memory_report(server)["waiting_requests"]) == (
+            200,
+            0,
+        )
 
 
 def test_the_least_recently_used_model_is_evicted(serve, model_repository, infer, hoard):
@@ -113,7 +118,9 @@ def test_the_least_recently_used_model_is_evicted(serve, model_repository, infer
         assert model_report(server, "b")["evictions"] == 1
 
 
-def test_a_model_in_use_is_never_evicted_and_the_request_waits(serve, model_repository, recorder, infer, hoard):
+def test_a_model_in_use_is_never_evicted_and_the_request_waits(
+    serve, model_repository, recorder, infer, hoard
+):
     add_models(model_repository, "a", "b")
     with serve(memory={"budget": "1MiB"}) as server:
         hoard.shut("a")
@@ -123,7 +130,10 @@ def test_a_model_in_use_is_never_evicted_and_the_request_waits(serve, model_repo
         wait_for(lambda: "of which 1.0 MiB are held" in model_report(server, "b").get("reason", ""))
         assert hoard.held == {"a": MIB}
         hoard.open("a")
-        assert [numbers(each) for each in recorder.wait(busy, waiting, timeout_s=20)] == [[[2]], [[4]]]
+        assert [numbers(each) for each in recorder.wait(busy, waiting, timeout_s=20)] == [
+            [[2]],
+            [[4]],
+        ]
         assert hoard.held == {"b": MIB}
         assert hoard.most == MIB
 
@@ -143,15 +153,22 @@ def test_a_pinned_model_is_never_evicted_and_the_request_is_rejected_immediately
         assert hoard.held == {"a": MIB}
 
 
-def test_a_model_larger_than_the_budget_is_refused_with_the_numbers(serve, model_repository, recorder, hoard):
+def test_a_model_larger_than_the_budget_is_refused_with_the_numbers(
+    serve, model_repository, recorder, hoard
+):
     model_repository.add("a", memory_config(memory_bytes="5MiB"))
     with serve(memory={"budget": "2MiB"}) as server:
         error = error_in(recorder, ask(server.engine, recorder, "a", [1]))
-        assert "model 'a' could not be loaded: it needs 5.0 MiB, and the memory budget is 2.0 MiB" in error.message
+        assert (
+            "model 'a' could not be loaded: it needs 5.0 MiB, and the memory budget is 2.0 MiB"
+            in error.message
+        )
         assert hoard.loads == []
 
 
-def test_a_model_larger_than_the_budget_is_unloaded_and_not_loaded_again(serve, model_repository, recorder, hoard):
+def test_a_model_larger_than_the_budget_is_unloaded_and_not_loaded_again(
+    serve, model_repository, recorder, hoard
+):
     model_repository.add("a", memory_config(size=5 * MIB))
     with serve(memory={"budget": "2MiB", "retry_s": 0.01}) as server:
         for _ in range(2):
@@ -173,7 +190,9 @@ def test_a_model_larger_than_estimated_causes_evictions(serve, model_repository,
         assert memory_report(server)["held"] == {"all": 3 * MIB, "cpu": 3 * MIB}
 
 
-def test_measured_sizes_are_remembered_while_the_model_is_not_loaded(serve, model_repository, infer, hoard):
+def test_measured_sizes_are_remembered_while_the_model_is_not_loaded(
+    serve, model_repository, infer, hoard
+):
     model_repository.add("a", memory_config(size=2 * MIB))
     add_models(model_repository, "b", "c")
     with serve(memory={"budget": "2MiB"}) as server:

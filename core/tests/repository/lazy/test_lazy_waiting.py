@@ -61,18 +61,24 @@ def test_a_failed_load_is_retried_later(serve, model_repository, recorder, hoard
         assert server.engine.is_model_ready("a")
 
 
-def test_two_models_that_need_the_whole_budget_are_loaded_in_turn(serve, model_repository, recorder, hoard):
+def test_two_models_that_need_the_whole_budget_are_loaded_in_turn(
+    serve, model_repository, recorder, hoard
+):
     model_repository.add("a", memory_config(memory_bytes="2MiB", size=2 * MIB))
     model_repository.add("b", memory_config(memory_bytes="2MiB", size=2 * MIB))
     with serve(memory={"budget": "2MiB"}) as server:
-        requests = [ask(server.engine, recorder, "ab"[number % 2], [number]) for number in range(40)]
+        requests = [
+            ask(server.engine, recorder, "ab"[number % 2], [number]) for number in range(40)
+        ]
         responses = recorder.wait(*requests, timeout_s=20)
         assert [numbers(each) for each in responses] == [[[2 * number]] for number in range(40)]
         assert hoard.most == 2 * MIB
         assert len(hoard.loads) <= 40
 
 
-def test_unloading_a_lazy_model_rejects_its_waiting_requests(serve, model_repository, recorder, hoard):
+def test_unloading_a_lazy_model_rejects_its_waiting_requests(
+    serve, model_repository, recorder, hoard
+):
     add_models(model_repository, "a", "b")
     with serve(mode="explicit", load=["*"], memory={"budget": "1MiB"}) as server:
         hoard.shut("a")
@@ -102,7 +108,9 @@ def test_a_stopping_server_rejects_waiting_requests(serve, model_repository, rec
     assert hoard.held == {}
 
 
-def test_a_cancelled_waiting_request_ends_immediately_and_needs_no_load(serve, model_repository, recorder, hoard):
+def test_a_cancelled_waiting_request_ends_immediately_and_needs_no_load(
+    serve, model_repository, recorder, hoard
+):
     add_models(model_repository, "a", "b")
     with serve(memory={"budget": "1MiB"}) as server:
         hoard.shut("a")
@@ -120,7 +128,9 @@ def test_a_cancelled_waiting_request_ends_immediately_and_needs_no_load(serve, m
         assert server.engine.is_model_ready("b"), "nothing failed"
 
 
-def test_a_request_whose_deadline_passes_while_it_waits_is_cancelled(serve, model_repository, recorder, hoard):
+def test_a_request_whose_deadline_passes_while_it_waits_is_cancelled(
+    serve, model_repository, recorder, hoard
+):
     from tritonpy.clock import now_ns
 
     add_models(model_repository, "a")

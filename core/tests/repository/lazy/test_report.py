@@ -12,7 +12,9 @@ def test_the_report_has_the_budget_the_models_and_the_counters(serve, model_repo
     with serve(memory={"budget": "8MiB", "devices": {"0": "1GiB"}}) as server:
         for _ in range(2):
             infer(server, "a")
-        wait_until(lambda: memory_report(server)["loads"] == 1)  # counted after the waiting request is answered
+        wait_until(
+            lambda: memory_report(server)["loads"] == 1
+        )  # counted after the waiting request is answered
         report = memory_report(server)
         families = {family.name: family.metrics for family in server._local.custom_metrics()}
     models = {model["name"]: model for model in report.pop("models")}
@@ -28,9 +30,15 @@ def test_the_report_has_the_budget_the_models_and_the_counters(serve, model_repo
         "b": ("UNAVAILABLE", True),
         "c": ("READY", False),
     }
-    assert (models["a"]["held"], models["a"]["idle"], models["b"]["pinned"]) == ({"cpu": MIB}, True, True)
+    assert (models["a"]["held"], models["a"]["idle"], models["b"]["pinned"]) == (
+        {"cpu": MIB},
+        True,
+        True,
+    )
     assert models["a"]["last_use"] > 0
-    held = {metric.labels["device"]: metric.value for metric in families["nv_memory_budget_used_bytes"]}
+    held = {
+        metric.labels["device"]: metric.value for metric in families["nv_memory_budget_used_bytes"]
+    }
     assert held == {"all": 2 * MIB, "cpu": 2 * MIB, "0": 0}
     assert families["nv_lazy_hits"][0].value == 1
 
@@ -46,7 +54,9 @@ def test_without_a_budget_the_report_covers_only_lazy_models(serve, model_reposi
     assert "nv_memory_budget_bytes" not in names
 
 
-def test_a_server_without_memory_settings_offers_no_operation_and_imports_no_budget(model_repository):
+def test_a_server_without_memory_settings_offers_no_operation_and_imports_no_budget(
+    model_repository,
+):
     import subprocess
     import sys
 
@@ -62,6 +72,9 @@ asyncio.run(run())
 print([name for name in sys.modules if name.startswith("tritonpy_residency.")])
 """
     found = subprocess.run(
-        [sys.executable, "-c", script, str(model_repository.path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script, str(model_repository.path)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert found.stdout.strip() == "[]"

@@ -11,7 +11,13 @@ from typing import Annotated, Any, Literal, Union
 
 import msgspec
 
-_WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "text", type(None): "nothing"}
+_WORDS = {
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    type(None): "nothing",
+}
 _LIMITS = {
     "ge": "at least {}",
     "gt": "more than {}",
@@ -19,7 +25,11 @@ _LIMITS = {
     "lt": "less than {}",
     "multiple_of": "in steps of {}",
 }
-_LENGTHS = {"min_length": "of length {} or more", "max_length": "of length {} at most", "pattern": "matching {}"}
+_LENGTHS = {
+    "min_length": "of length {} or more",
+    "max_length": "of length {} at most",
+    "pattern": "matching {}",
+}
 
 
 UNIT = {"unit": "bytes"}
@@ -68,7 +78,9 @@ def union_members(bare: Any) -> tuple[Any, ...]:
 
 def description(annotation: Any) -> str:
     """Return the description in the metadata, or an empty text."""
-    return next((meta.description for meta in split_annotation(annotation)[1] if meta.description), "")
+    return next(
+        (meta.description for meta in split_annotation(annotation)[1] if meta.description), ""
+    )
 
 
 def expectation(annotation: Any) -> str:

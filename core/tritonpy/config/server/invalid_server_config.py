@@ -11,14 +11,21 @@ from tritonpy.errors import StartupError
 class InvalidServerConfig(StartupError):
     """An invalid server configuration; the text lists each problem on a separate line."""
 
-    def __init__(self, problems: Sequence[ConfigProblem], source: str = "the server's configuration") -> None:
+    def __init__(
+        self, problems: Sequence[ConfigProblem], source: str = "the server's configuration"
+    ) -> None:
         self.problems = tuple(problems)
         self.source = source
         count = len(self.problems)
-        lines = [f"{source} has {count} problem{'s' if count != 1 else ''}:", *[f"  {each}" for each in self.problems]]
+        lines = [
+            f"{source} has {count} problem{'s' if count != 1 else ''}:",
+            *[f"  {each}" for each in self.problems],
+        ]
         super().__init__("\n".join(lines))
 
-    def located(self, locate: Callable[[ConfigProblem], ConfigProblem], source: str) -> InvalidServerConfig:
+    def located(
+        self, locate: Callable[[ConfigProblem], ConfigProblem], source: str
+    ) -> InvalidServerConfig:
         """Return the same error with problems mapped by `locate`, which adds positions."""
         return InvalidServerConfig([locate(problem) for problem in self.problems], source)
 

@@ -21,7 +21,16 @@ from tritonpy.config.server.invalid_server_config import InvalidServerConfig
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-BOOLEANS = {"true": True, "on": True, "1": True, "yes": True, "false": False, "off": False, "0": False, "no": False}
+BOOLEANS = {
+    "true": True,
+    "on": True,
+    "1": True,
+    "yes": True,
+    "false": False,
+    "off": False,
+    "0": False,
+    "no": False,
+}
 """The spellings of true and false, in lower case."""
 
 
@@ -67,7 +76,13 @@ class _Walk:
         self.problems.append(ConfigProblem(path, text))
 
     def unexpected(self, annotation: Any, raw: object, path: str) -> object:
-        text = "nothing" if raw is None else repr(raw) if len(repr(raw)) <= 60 else f"{repr(raw)[:60]}…"
+        text = (
+            "nothing"
+            if raw is None
+            else repr(raw)
+            if len(repr(raw)) <= 60
+            else f"{repr(raw)[:60]}…"
+        )
         hint = (
             f'; in quotes it is text: "{raw}"'
             if isinstance(raw, (int, float)) and "text" in expectation(annotation)
@@ -90,7 +105,9 @@ class _Walk:
             here, found = _child(path, str(key)), fields.get(_folded(str(key)))
             if found is None:
                 dashed = "-" in str(key)  # the hint uses the same spelling as the key
-                names = dict.fromkeys(field.encode_name if dashed else field.name for field in fields.values())
+                names = dict.fromkeys(
+                    field.encode_name if dashed else field.name for field in fields.values()
+                )
                 self.add(here, unknown_name("option", str(key), names))
             elif found.name in seen:
                 self.add(here, f"given twice, as '{seen[found.name]}' and as '{key}'")
@@ -103,21 +120,27 @@ class _Walk:
     def _missing(self, kind: type[msgspec.Struct], seen: Mapping[str, str], path: str) -> None:
         for field in msgspec.structs.fields(kind):
             if field.required and field.name not in seen:
-                self.add(path, f"'{field.encode_name}' is missing: expected {expectation(field.type)}")
+                self.add(
+                    path, f"'{field.encode_name}' is missing: expected {expectation(field.type)}"
+                )
 
     def value(self, annotation: Any, raw: object, path: str) -> object:
         bare, metas = split_annotation(annotation)
         members = [member for member in union_members(bare) if member is not type(None)]
         if members and (raw is not None or type(None) not in union_members(bare)):
             return (
-                self.value(members[0], raw, path) if len(members) == 1 else self._union(annotation, members, raw, path)
+                self.value(members[0], raw, path)
+                if len(members) == 1
+                else self._union(annotation, members, raw, path)
             )
         kind = typing.get_origin(bare) or bare
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             return self.struct(kind, raw, path)
         if isinstance(kind, type) and issubclass(kind, Mapping):
             return self._mapping(annotation, raw, path)
-        if kind in {list, set, frozenset} or (kind is tuple and typing.get_args(bare)[-1:] == (...,)):
+        if kind in {list, set, frozenset} or (
+            kind is tuple and typing.get_args(bare)[-1:] == (...,)
+        ):
             return self._list(annotation, raw, path)
         if isinstance(raw, str):
             raw = _spelled(kind, is_byte_size(metas), raw)
@@ -126,7 +149,11 @@ class _Walk:
     def _union(self, annotation: Any, members: list[Any], raw: object, path: str) -> object:
         for member in members:
             kind = typing.get_origin(member) or member
-            if isinstance(kind, type) and isinstance(raw, Mapping) and issubclass(kind, (Mapping, msgspec.Struct)):
+            if (
+                isinstance(kind, type)
+                and isinstance(raw, Mapping)
+                and issubclass(kind, (Mapping, msgspec.Struct))
+            ):
                 return self.value(member, raw, path)
             if isinstance(kind, type) and isinstance(raw, list) and issubclass(kind, (list, tuple)):
                 return self.value(member, raw, path)
@@ -142,7 +169,9 @@ class _Walk:
         inner = typing.get_args(split_annotation(annotation)[0])
         key_type, value_type = inner or (Any, Any)
         return {
-            str(key) if key_type is str else key: self.value(value_type, value, _child(path, str(key)))
+            str(key) if key_type is str else key: self.value(
+                value_type, value, _child(path, str(key))
+            )
             for key, value in raw.items()
         }
 

@@ -24,23 +24,34 @@ def anchor_paths(raw: object, folder: Path) -> object:
     result: dict[Any, Any] = {**raw}
     repositories = raw.get("repositories", [{"url": DEFAULT_REPOSITORY}])
     if isinstance(repositories, list):
-        result["repositories"] = [_with_cache(_with_path(each, "url", folder), folder) for each in repositories]
+        result["repositories"] = [
+            _with_cache(_with_path(each, "url", folder), folder) for each in repositories
+        ]
     if isinstance(raw.get("repository_options"), Mapping):
         result["repository_options"] = {
             name: _with_kept(each, folder) for name, each in raw["repository_options"].items()
         }
     for section in ("auth", "repo_agents", "routers", "operations"):
         if isinstance(raw.get(section), Mapping):
-            result[section] = {name: _with_files(each, folder) for name, each in raw[section].items()}
+            result[section] = {
+                name: _with_files(each, folder) for name, each in raw[section].items()
+            }
     if isinstance(raw.get("frontends"), Mapping):
-        result["frontends"] = {name: _with_tls(each, folder) for name, each in raw["frontends"].items()}
+        result["frontends"] = {
+            name: _with_tls(each, folder) for name, each in raw["frontends"].items()
+        }
     if isinstance(raw.get("cache"), Mapping):
-        result["cache"] = {name: _with_certificates(each, folder) for name, each in raw["cache"].items()}
+        result["cache"] = {
+            name: _with_certificates(each, folder) for name, each in raw["cache"].items()
+        }
     if "logging" in raw:
         result["logging"] = _with_path(raw["logging"], "file", folder)
     modes = raw["trace"].get("modes") if isinstance(raw.get("trace"), Mapping) else None
     if isinstance(modes, Mapping):
-        result["trace"] = {**raw["trace"], "modes": {name: _with_files(each, folder) for name, each in modes.items()}}
+        result["trace"] = {
+            **raw["trace"],
+            "modes": {name: _with_files(each, folder) for name, each in modes.items()},
+        }
     return _with_path(result, "backend_directory", folder)
 
 
@@ -73,7 +84,10 @@ def _with_paths(options: Any, key: str, folder: Path) -> object:
     values = options[key]
     if not isinstance(values, list):
         return options
-    return {**options, key: [str(folder / value) if isinstance(value, str) else value for value in values]}
+    return {
+        **options,
+        key: [str(folder / value) if isinstance(value, str) else value for value in values],
+    }
 
 
 def _with_certificates(options: object, folder: Path) -> object:
@@ -84,6 +98,11 @@ def _with_certificates(options: object, folder: Path) -> object:
 
 def _with_path(mapping: object, key: str, folder: Path) -> object:
     value = mapping.get(key) if isinstance(mapping, Mapping) else None
-    if not isinstance(mapping, Mapping) or not isinstance(value, str) or not value or "://" in value:
+    if (
+        not isinstance(mapping, Mapping)
+        or not isinstance(value, str)
+        or not value
+        or "://" in value
+    ):
         return mapping
     return {**mapping, key: str(folder / value)}

@@ -40,13 +40,22 @@ class TraceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     mode: Annotated[
-        str, Meta(min_length=1, description="triton: JSON files; opentelemetry: spans for a collector (trace-otel).")
+        str,
+        Meta(
+            min_length=1,
+            description="triton: JSON files; opentelemetry: spans for a collector (trace-otel).",
+        ),
     ] = DEFAULT_MODE
     level: Annotated[
-        list[Literal["OFF", "TIMESTAMPS", "TENSORS"]], Meta(description="What to record; empty: nothing.")
+        list[Literal["OFF", "TIMESTAMPS", "TENSORS"]],
+        Meta(description="What to record; empty: nothing."),
     ] = []
-    rate: Annotated[int, Meta(ge=0, le=2**32 - 1, description="Trace one request out of this many.")] = 1000
-    count: Annotated[int, Meta(ge=-1, le=2**31 - 1, description="Number of traces; -1: no limit.")] = -1
+    rate: Annotated[
+        int, Meta(ge=0, le=2**32 - 1, description="Trace one request out of this many.")
+    ] = 1000
+    count: Annotated[
+        int, Meta(ge=-1, le=2**31 - 1, description="Number of traces; -1: no limit.")
+    ] = -1
     modes: Annotated[dict[str, dict[str, Any]], Meta(description="Options of each mode.")] = {}
 
 
@@ -56,13 +65,17 @@ class RateLimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     mode: Annotated[
         str,
         Meta(
-            description="off: every idle instance may run; execution_count: an instance needs its resources; or the name of another plugin."
+            description=(
+                "off: every idle instance may run; execution_count: an instance needs its "
+                "resources; or the name of another plugin."
+            )
         ),
     ] = "off"
     resources: Annotated[
         dict[str, Annotated[int, Meta(ge=0)]],
         Meta(
-            description="Amount of NAME on every device, or of NAME:DEVICE on one; default: as much as the "
+            description="Amount of NAME on every device, or of NAME:DEVICE on one; default: "
+            "as much as the "
             "largest demand of an instance."
         ),
     ] = {}
@@ -83,7 +96,10 @@ class MemorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The memory budget of models, and the models that are loaded on first request."""
 
     budget: Annotated[
-        ByteSize, Meta(ge=0, description="Memory of all models together, on the host and on GPUs; 0: no limit.")
+        ByteSize,
+        Meta(
+            ge=0, description="Memory of all models together, on the host and on GPUs; 0: no limit."
+        ),
     ] = 0
     devices: Annotated[
         dict[str, Annotated[ByteSize, Meta(gt=0)]],
@@ -92,26 +108,42 @@ class MemorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lazy: Annotated[
         list[str],
         Meta(
-            description="Models (patterns with * and ?) that load at their first request; a model's configuration overrides it."
+            description=(
+                "Models (patterns with * and ?) that load at their first request; "
+                "a model's configuration overrides it."
+            )
         ),
     ] = []
     pinned: Annotated[
-        list[str], Meta(description="Models (patterns) that are never unloaded for others once they are loaded.")
+        list[str],
+        Meta(
+            description="Models (patterns) that are never unloaded for others once they are loaded."
+        ),
     ] = []
     first_request: Annotated[
         Literal["wait", "refuse"],
         Meta(
-            description="wait: a request waits until its model is loaded; refuse: it fails at once with a retry time."
+            description=(
+                "wait: a request waits until its model is loaded; refuse: "
+                "it fails at once with a retry time."
+            )
         ),
     ] = "wait"
     wait_s: Annotated[
-        float, Meta(gt=0, description="Seconds that a request waits for its model, and a lazy load for memory.")
+        float,
+        Meta(
+            gt=0,
+            description="Seconds that a request waits for its model, and a lazy load for memory.",
+        ),
     ] = 60
     retry_s: Annotated[
         float,
         Meta(
             gt=0,
-            description="Seconds until a failed load is retried; doubled after each failure, up to a minute.",
+            description=(
+                "Seconds until a failed load is retried; doubled after each failure, "
+                "up to a minute."
+            ),
         ),
     ] = 1
 
@@ -125,7 +157,10 @@ def memory_problems(settings: MemorySettings) -> Iterator[ConfigProblem]:
     """Yield problems of the device names."""
     for device in settings.devices:
         if device != HOST and not device.isdecimal():
-            yield ConfigProblem(f"memory.devices.{device}", f"expects '{HOST}' or the number of a GPU, got '{device}'")
+            yield ConfigProblem(
+                f"memory.devices.{device}",
+                f"expects '{HOST}' or the number of a GPU, got '{device}'",
+            )
 
 
 class LatencySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -133,9 +168,16 @@ class LatencySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     histograms: Annotated[
         bool,
-        Meta(description="Count the times to the first response in buckets; a model's model_metrics may set them."),
+        Meta(
+            description=(
+                "Count the times to the first response in buckets; a model's model_metrics may "
+                "set them."
+            )
+        ),
     ] = False
-    summaries: Annotated[bool, Meta(description="Keep quantiles of the last minute's latencies.")] = False
+    summaries: Annotated[
+        bool, Meta(description="Keep quantiles of the last minute's latencies.")
+    ] = False
     quantiles: Annotated[
         str,
         Meta(description="Quantiles and their errors: <quantile>:<error>, separated by commas."),
@@ -194,7 +236,13 @@ def _lenient_item(item: str) -> tuple[list[str], str]:
     """Return the item in the format of `parse_quantiles` if possible, and the warning about it."""
     before, colon, behind = item.partition(":")
     if not colon:
-        return [], f"Invalid option: [{item}]. No ':' delimiter found. Expected format is <quantile>:<error>"
+        return (
+            [],
+            (
+                f"Invalid option: [{item}]. No ':' delimiter found. Expected format is "
+                "<quantile>:<error>"
+            ),
+        )
     first, second = _NUMBER.match(before), _NUMBER.match(behind)
     if first is None or second is None:
         return [], f"Invalid option: [{item}]. Error: stod"
@@ -211,9 +259,17 @@ class HostPolicySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """
 
     cpu_cores: Annotated[
-        str, Meta(description="Processor cores for threads and worker processes: <first>-<last>, separated by commas.")
+        str,
+        Meta(
+            description=(
+                "Processor cores for threads and worker processes: <first>-<last>, "
+                "separated by commas."
+            )
+        ),
     ] = ""
-    numa_node: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="NUMA node whose memory they use.")] = None
+    numa_node: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="NUMA node whose memory they use.")
+    ] = None
 
 
 def parse_cores(text: str) -> frozenset[int]:
@@ -226,7 +282,8 @@ def parse_cores(text: str) -> frozenset[int]:
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise ValueError(
-                f"host policy setting 'cpu-cores' format is '<lower_cpu_core_id>-<upper_cpu_core_id>'. Got {part}"
+                "host policy setting 'cpu-cores' format is "
+                f"'<lower_cpu_core_id>-<upper_cpu_core_id>'. Got {part}"
             )
         cores.update(range(int(first), int(last if dash else first) + 1))
     if not cores:
@@ -244,17 +301,25 @@ class DeviceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ByteSize,
         Meta(
             ge=0,
-            description="Pinned host memory, which GPUs copy at full speed; allocated when a model first needs it.",
+            description=(
+                "Pinned host memory, which GPUs copy at full speed; allocated when a model first "
+                "needs it."
+            ),
         ),
     ] = PINNED_POOL
     cuda_memory_pool_byte_size: Annotated[
         dict[str, Annotated[ByteSize, Meta(ge=0)]],
-        Meta(description="By GPU: bytes of its memory pool for inputs and outputs; default 64 MiB."),
+        Meta(
+            description="By GPU: bytes of its memory pool for inputs and outputs; default 64 MiB."
+        ),
     ] = {}
     model_load_gpu_limit: Annotated[
         dict[str, float],
         Meta(
-            description="By GPU: fraction of its memory that all processes may use after a model is loaded; more fails the load."
+            description=(
+                "By GPU: fraction of its memory that all processes may use after a model is "
+                "loaded; more fails the load."
+            )
         ),
     ] = {}
     min_supported_compute_capability: Annotated[
@@ -276,7 +341,9 @@ def device_problems(settings: DeviceSettings) -> Iterator[ConfigProblem]:
         given: Mapping[str, float] = getattr(settings, section)
         for device in given:
             if not device.isdecimal():
-                yield ConfigProblem(f"devices.{section}.{device}", f"expects device ID >= 0, got {device}")
+                yield ConfigProblem(
+                    f"devices.{section}.{device}", f"expects device ID >= 0, got {device}"
+                )
     for device, part in settings.model_load_gpu_limit.items():
         if not 0 <= part <= 1:
             text = f"expects limit fraction to be in range [0.0, 1.0], got {part:f}"

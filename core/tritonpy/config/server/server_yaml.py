@@ -17,13 +17,15 @@ from tritonpy.errors import StartupError
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader without PyYAML's YAML 1.1 resolvers, for which `off` is false and `1:30` is ninety."""
+    """A loader without YAML 1.1 resolvers, for which `off` is false and `1:30` is ninety."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
 
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_FLOAT = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
 for _tag, _pattern, _first in (
     ("bool", re.compile("true|True|TRUE|false|False|FALSE"), "tTfF"),
     ("int", _INT, "-+0123456789"),
@@ -52,7 +54,9 @@ def read_server_yaml(file: Path) -> tuple[Any, Positions]:
     try:
         text = file.read_text("utf-8")
     except OSError as error:
-        raise StartupError(f"cannot read the server's configuration '{file}': {error.strerror}") from error
+        raise StartupError(
+            f"cannot read the server's configuration '{file}': {error.strerror}"
+        ) from error
     except UnicodeDecodeError as error:
         raise StartupError(
             f"cannot read the server's configuration '{file}': byte {error.start} is not UTF-8"

@@ -14,7 +14,8 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 PARAMETER = "TRITON_BATCH_STRATEGY_PATH"
 LIBRARY = "batchstrategy.so"
 _INSTEAD = (
-    "a shared library, which this server does not load: write a batch policy instead, a class that a "
+    "a shared library, which this server does not load: write a batch policy instead, "
+    "a class that a "
     "plugin registers under tritonpy_batch_policies; name it in the parameter 'batch_policy'"
 )
 
@@ -24,14 +25,17 @@ def batch_strategy_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
     if PARAMETER not in config.parameters:
         return
     if config.HasField("sequence_batching"):
-        text = f"{PARAMETER} cannot be specified with sequence batcher, using default batching strategy"
+        text = (
+            f"{PARAMETER} cannot be specified with sequence batcher, using default batching "
+            "strategy"
+        )
     else:
         text = f"{PARAMETER} names {_INSTEAD}"
     yield ConfigProblem(entry("parameters", PARAMETER), text)
 
 
 def batch_library_problems(config: ModelConfig, files: Iterable[str]) -> Iterator[ConfigProblem]:
-    """Yield the libraries among `files`, paths in the model's folder, that Triton loads by default."""
+    """Yield the libraries among `files` of the model's folder that Triton loads by default."""
     if config.HasField("sequence_batching") or config.HasField("ensemble_scheduling"):
         return
     for file in sorted(files):

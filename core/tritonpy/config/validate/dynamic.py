@@ -32,7 +32,9 @@ def preferred_size_problems(
         if size <= 0:
             yield ConfigProblem(f"{path}[{index}]", f"{kind} must be positive for {config.name}")
         elif size > config.max_batch_size:
-            yield ConfigProblem(f"{path}[{index}]", f"{kind} must be <= max batch size for {config.name}")
+            yield ConfigProblem(
+                f"{path}[{index}]", f"{kind} must be <= max batch size for {config.name}"
+            )
 
 
 def _priority_problems(dynamic: ModelDynamicBatching, name: str) -> Iterator[ConfigProblem]:
@@ -60,10 +62,15 @@ def _ordering_problems(dynamic: ModelDynamicBatching, name: str) -> Iterator[Con
         )
     policies = {"dynamic_batching.default_queue_policy": dynamic.default_queue_policy}
     for level in sorted(dynamic.priority_queue_policy):
-        policies[f"dynamic_batching.priority_queue_policy[{level}]"] = dynamic.priority_queue_policy[level]
+        policies[f"dynamic_batching.priority_queue_policy[{level}]"] = (
+            dynamic.priority_queue_policy[level]
+        )
     for path, policy in policies.items():
         if policy.default_timeout_microseconds and policy.timeout_action == ModelQueuePolicy.DELAY:
             yield ConfigProblem(
                 f"{path}.timeout_action",
-                f"Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true for {name}",
+                (
+                    "Queue policy can not have DELAY as timeout action when 'preserve_ordering' "
+                    f"is true for {name}"
+                ),
             )

@@ -28,13 +28,18 @@ def ensemble_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
         if config.platform == ENSEMBLE_PLATFORM:
             yield ConfigProblem(
                 "ensemble_scheduling",
-                f"ensemble scheduling must be set for ensemble {name} whose platform is {ENSEMBLE_PLATFORM}",
+                (
+                    f"ensemble scheduling must be set for ensemble {name} whose platform is "
+                    f"{ENSEMBLE_PLATFORM}"
+                ),
             )
         return
     yield from _setting_problems(config)
     steps = config.ensemble_scheduling.step
     if not steps:
-        yield ConfigProblem("ensemble_scheduling.step", f"must specify 'step' for ensemble '{name}'")
+        yield ConfigProblem(
+            "ensemble_scheduling.step", f"must specify 'step' for ensemble '{name}'"
+        )
         return
     nodes: dict[str, _Node] = {}
     found = [
@@ -48,17 +53,28 @@ def _setting_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
     if config.platform != ENSEMBLE_PLATFORM:
         yield ConfigProblem(
             "platform",
-            f"ensemble scheduling cannot be set for model '{name}' whose platform is not {ENSEMBLE_PLATFORM}",
+            (
+                f"ensemble scheduling cannot be set for model '{name}' whose platform is not "
+                f"{ENSEMBLE_PLATFORM}"
+            ),
         )
     if config.instance_group:
-        yield ConfigProblem("instance_group", f"instance group should not be specified for ensemble '{name}'")
+        yield ConfigProblem(
+            "instance_group", f"instance group should not be specified for ensemble '{name}'"
+        )
     if config.HasField("optimization"):
-        yield ConfigProblem("optimization", f"optimization should not be specified for ensemble '{name}'")
+        yield ConfigProblem(
+            "optimization", f"optimization should not be specified for ensemble '{name}'"
+        )
     if config.model_warmup:
-        yield ConfigProblem("model_warmup", f"model_warmup can not be specified for ensemble '{name}'")
+        yield ConfigProblem(
+            "model_warmup", f"model_warmup can not be specified for ensemble '{name}'"
+        )
 
 
-def _linked(step: ModelEnsembling.Step, index: int, name: str, nodes: dict[str, _Node]) -> Iterator[ConfigProblem]:
+def _linked(
+    step: ModelEnsembling.Step, index: int, name: str, nodes: dict[str, _Node]
+) -> Iterator[ConfigProblem]:
     path = f"ensemble_scheduling.step[{index}]"
     for key in ("model_name", "input_map", "output_map"):
         if not getattr(step, key):
@@ -69,7 +85,10 @@ def _linked(step: ModelEnsembling.Step, index: int, name: str, nodes: dict[str, 
         if node.is_output:
             yield ConfigProblem(
                 entry(f"{path}.output_map", key),
-                f"ensemble tensor '{node.name}' can appear in an output map only once for ensemble '{name}' step {index}",
+                (
+                    f"ensemble tensor '{node.name}' can appear in an output map only once for "
+                    f"ensemble '{name}' step {index}"
+                ),
             )
         node.is_output = True
         outputs.append(node)
@@ -111,7 +130,11 @@ def _mark_ready(waiting: list[_Node]) -> None:
 def _not_written(output: _Node, name: str) -> str:
     """Return the error text for the output, with the missing tensor that is farthest upstream."""
     last, seen, sources = output, {output.name}, output.sources
-    while (missing := next((node for node in sources if not node.ready and node.name not in seen), None)) is not None:
+    while (
+        missing := next(
+            (node for node in sources if not node.ready and node.name not in seen), None
+        )
+    ) is not None:
         seen.add(missing.name)
         last, sources = missing, missing.sources
     text = f"output '{output.name}' for ensemble '{name}' is not written"
@@ -125,5 +148,6 @@ def _unused_problems(config: ModelConfig, nodes: dict[str, _Node]) -> Iterator[C
     for node in nodes.values():
         if node.name not in outputs and not (node.ready and node.targets):
             yield ConfigProblem(
-                "ensemble_scheduling.step", f"ensemble tensor '{node.name}' is unused in ensemble '{config.name}'"
+                "ensemble_scheduling.step",
+                f"ensemble tensor '{node.name}' is unused in ensemble '{config.name}'",
             )

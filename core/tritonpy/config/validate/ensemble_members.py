@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from tritonpy.config.model_fit import WILDCARD, dims_text, qualified_name
 from tritonpy.config.problem import ConfigProblem, entry
-from tritonpy_protos.model_config_pb2 import DataType, ModelConfig, ModelEnsembling, ModelInput, ModelOutput
+from tritonpy_protos.model_config_pb2 import (
+    DataType,
+    ModelConfig,
+    ModelEnsembling,
+    ModelInput,
+    ModelOutput,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +43,14 @@ class _Step:
         return qualified_name(self.definition.model_namespace, self.definition.model_name)
 
     def tensor(self, tensor: ModelInput | ModelOutput) -> _Tensor:
-        return _Tensor(self.model, tensor.data_type, tuple(tensor.dims), self.member.max_batch_size > 0)
+        return _Tensor(
+            self.model, tensor.data_type, tuple(tensor.dims), self.member.max_batch_size > 0
+        )
 
 
-def member_problems(name: str, config: ModelConfig, members: Sequence[ModelConfig]) -> list[ConfigProblem]:
+def member_problems(
+    name: str, config: ModelConfig, members: Sequence[ModelConfig]
+) -> list[ConfigProblem]:
     """Return all mismatches between the ensemble `name` and its members.
 
     `config` is valid by itself. `members` are the final configurations of the steps' models, in the
@@ -48,7 +58,9 @@ def member_problems(name: str, config: ModelConfig, members: Sequence[ModelConfi
     """
     steps = [
         _Step(definition, member, f"ensemble_scheduling.step[{index}]")
-        for index, (definition, member) in enumerate(zip(config.ensemble_scheduling.step, members, strict=True))
+        for index, (definition, member) in enumerate(
+            zip(config.ensemble_scheduling.step, members, strict=True)
+        )
     ]
     known = _own_tensors(name, config)
     problems = [problem for step in steps for problem in _step_problems(name, config, step, known)]
@@ -65,16 +77,21 @@ def _own_tensors(name: str, config: ModelConfig) -> dict[str, _Tensor]:
     tensors: list[ModelInput | ModelOutput] = [*config.input, *config.output]
     for tensor in tensors:
         dims = tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims
-        known.setdefault(tensor.name, _Tensor(name, tensor.data_type, tuple(dims), config.max_batch_size > 0))
+        known.setdefault(
+            tensor.name, _Tensor(name, tensor.data_type, tuple(dims), config.max_batch_size > 0)
+        )
     return known
 
 
-def _step_problems(name: str, config: ModelConfig, step: _Step, known: dict[str, _Tensor]) -> Iterator[ConfigProblem]:
+def _step_problems(
+    name: str, config: ModelConfig, step: _Step, known: dict[str, _Tensor]
+) -> Iterator[ConfigProblem]:
     size = step.member.max_batch_size
     # a model without batching matches if the whole shapes do
     if size and size < config.max_batch_size:
         text = (
-            f"ensemble {name} allows maximum batch size {config.max_batch_size}, but it contains model "
+            f"ensemble {name} allows maximum batch size {config.max_batch_size}, "
+            "but it contains model "
             f"{step.definition.model_name} which only allows maximum batch size to be {size}"
         )
         yield ConfigProblem(step.path, text)
@@ -83,10 +100,16 @@ def _step_problems(name: str, config: ModelConfig, step: _Step, known: dict[str,
 
 
 def _input_problems(name: str, step: _Step, known: dict[str, _Tensor]) -> Iterator[ConfigProblem]:
-    inputs, mapped = {tensor.name: tensor for tensor in step.member.input}, step.definition.input_map
+    inputs, mapped = (
+        {tensor.name: tensor for tensor in step.member.input},
+        step.definition.input_map,
+    )
     path = f"{step.path}.input_map"
     for key in sorted(set(mapped) - set(inputs)):
-        text = f"ensemble tensor {mapped[key]} is mapping to non-existing input {key} in model {step.model}"
+        text = (
+            f"ensemble tensor {mapped[key]} is mapping to non-existing input {key} in model "
+            f"{step.model}"
+        )
         yield ConfigProblem(entry(path, key), f"in ensemble {name}, {text}")
     for key, tensor in inputs.items():
         if key in mapped:
@@ -97,14 +120,22 @@ def _input_problems(name: str, step: _Step, known: dict[str, _Tensor]) -> Iterat
 
 
 def _output_problems(name: str, step: _Step, known: dict[str, _Tensor]) -> Iterator[ConfigProblem]:
-    outputs, mapped = {tensor.name: tensor for tensor in step.member.output}, step.definition.output_map
+    outputs, mapped = (
+        {tensor.name: tensor for tensor in step.member.output},
+        step.definition.output_map,
+    )
     path = f"{step.path}.output_map"
     for key in sorted(mapped):
         if key in outputs:
-            yield from _mismatch(name, mapped[key], known, step.tensor(outputs[key]), entry(path, key))
+            yield from _mismatch(
+                name, mapped[key], known, step.tensor(outputs[key]), entry(path, key)
+            )
         else:
             model = step.definition.model_name
-            text = f"ensemble tensor {mapped[key]} is mapped from non-existing output {key} in model {model}"
+            text = (
+                f"ensemble tensor {mapped[key]} is mapped from non-existing output {key} in "
+                f"model {model}"
+            )
             yield ConfigProblem(entry(path, key), f"in ensemble {name}, {text}")
 
 
@@ -120,7 +151,10 @@ def _mismatch(
     else:
         return
     kind, before, now = mismatch
-    text = f"inconsistent {kind}: {before} is inferred from model {first.model} while {now} is inferred from model {described.model}"
+    text = (
+        f"inconsistent {kind}: {before} is inferred from model {first.model} while {now} is "
+        f"inferred from model {described.model}"
+    )
     yield ConfigProblem(path, f"in ensemble {name}, ensemble tensor {tensor}: {text}")
 
 
@@ -136,11 +170,15 @@ def _flow_problems(
     """Yield problems of steps and outputs that join responses of different decoupled steps."""
     streams = {tensor.name: 0 for tensor in config.input}
     waiting, count = list(steps), 0
-    while ready := [step for step in waiting if streams.keys() >= set(step.definition.input_map.values())]:
+    while ready := [
+        step for step in waiting if streams.keys() >= set(step.definition.input_map.values())
+    ]:
         for step in ready:
             waiting.remove(step)
             joined = {streams[tensor] for tensor in step.definition.input_map.values()}
-            outputs = [step.definition.output_map[key] for key in sorted(step.definition.output_map)]
+            outputs = [
+                step.definition.output_map[key] for key in sorted(step.definition.output_map)
+            ]
             if len(joined) > 1:
                 yield _joins(name, known[outputs[0]].model, f"{step.path}.input_map")
             stream = min(joined)

@@ -16,11 +16,17 @@ def identity_problems(config: ModelConfig, model_name: str) -> Iterator[ConfigPr
         yield ConfigProblem("name", "model configuration must specify 'name'")
     elif name != model_name:
         yield ConfigProblem(
-            "name", f"unexpected directory name '{model_name}' for model '{name}', directory name must equal model name"
+            "name",
+            (
+                f"unexpected directory name '{model_name}' for model '{name}', "
+                "directory name must equal model name"
+            ),
         )
     yield from _platform_problems(config)
     if config.max_batch_size < 0:
-        yield ConfigProblem("max_batch_size", f"'max_batch_size' must be non-negative value for {name}")
+        yield ConfigProblem(
+            "max_batch_size", f"'max_batch_size' must be non-negative value for {name}"
+        )
     if not config.HasField("version_policy"):
         yield ConfigProblem("version_policy", f"must specify 'version policy' for {name}")
 
@@ -32,9 +38,13 @@ def _platform_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
             yield ConfigProblem("platform", f"unexpected platform type '{platform}' for {name}")
         return
     if platform == ENSEMBLE_PLATFORM:
-        text = f"Ensemble model '{name}' must have platform type '{platform}' and empty backend type"
+        text = (
+            f"Ensemble model '{name}' must have platform type '{platform}' and empty backend type"
+        )
         yield ConfigProblem("backend", text)
         return
     allowed = platforms_of(backend)
     if allowed and platform not in allowed:
-        yield ConfigProblem("platform", f"unexpected 'platform' and 'backend' pair, got:{platform}, {backend}")
+        yield ConfigProblem(
+            "platform", f"unexpected 'platform' and 'backend' pair, got:{platform}, {backend}"
+        )

@@ -15,7 +15,13 @@ from tritonpy.config.validate.ensemble import ensemble_problems
 from tritonpy.config.validate.identity import identity_problems
 from tritonpy.config.validate.sequence import sequence_problems, state_problems
 from tritonpy.config.validate.tensors import tensor_problems
-from tritonpy_protos.model_config_pb2 import BatchInput, BatchOutput, DataType, ModelConfig, ModelInstanceGroup
+from tritonpy_protos.model_config_pb2 import (
+    BatchInput,
+    BatchOutput,
+    DataType,
+    ModelConfig,
+    ModelInstanceGroup,
+)
 
 
 def warmup_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
@@ -31,12 +37,20 @@ def warmup_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
             elif WILDCARD in tensor.dims:
                 yield ConfigProblem(
                     f"{path}.dims",
-                    f"warmup setting expects all variable-size dimensions are specified for input '{name}'",
+                    (
+                        "warmup setting expects all variable-size dimensions are specified for "
+                        f"input '{name}'"
+                    ),
                 )
             elif element_count(tensor.dims) > MAX_SIZE:
-                yield ConfigProblem(f"{path}.dims", f"byte size for tensor '{name}' exceeds maximum size of {MAX_SIZE}")
+                yield ConfigProblem(
+                    f"{path}.dims",
+                    f"byte size for tensor '{name}' exceeds maximum size of {MAX_SIZE}",
+                )
             if tensor.WhichOneof("input_data_type") is None:
-                yield ConfigProblem(path, f"warmup setting expects input '{name}' to have input_data_type set")
+                yield ConfigProblem(
+                    path, f"warmup setting expects input '{name}' to have input_data_type set"
+                )
 
 
 def metrics_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
@@ -46,19 +60,27 @@ def metrics_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
         if not control.HasField("metric_identifier"):
             yield ConfigProblem(path, "metric control must specify 'metric_identifier'")
         elif not control.metric_identifier.family:
-            yield ConfigProblem(f"{path}.metric_identifier", "metric identifier must specify non-empty 'family'")
+            yield ConfigProblem(
+                f"{path}.metric_identifier", "metric identifier must specify non-empty 'family'"
+            )
         if not control.HasField("histogram_options"):
             yield ConfigProblem(path, "metric control must specify 'histogram_options'")
         elif not control.histogram_options.buckets:
-            yield ConfigProblem(f"{path}.histogram_options", "histogram options must specify non-empty 'buckets'")
+            yield ConfigProblem(
+                f"{path}.histogram_options", "histogram options must specify non-empty 'buckets'"
+            )
 
 
-def group_problems(config: ModelConfig, gpus: Sequence[int], min_compute_capability: float) -> Iterator[ConfigProblem]:
+def group_problems(
+    config: ModelConfig, gpus: Sequence[int], min_compute_capability: float
+) -> Iterator[ConfigProblem]:
     """Yield the problems of instance groups on this machine with the GPUs `gpus`."""
     if config.HasField("ensemble_scheduling"):
         return
     if not config.instance_group:
-        yield ConfigProblem("instance_group", f"must specify one or more 'instance group's for {config.name}")
+        yield ConfigProblem(
+            "instance_group", f"must specify one or more 'instance group's for {config.name}"
+        )
     for index, group in enumerate(config.instance_group):
         path = f"instance_group[{index}]"
         subject = f"instance group {group.name} of model {config.name}"
@@ -67,14 +89,20 @@ def group_problems(config: ModelConfig, gpus: Sequence[int], min_compute_capabil
 
 
 def _device_problems(
-    group: ModelInstanceGroup, path: str, subject: str, gpus: Sequence[int], min_compute_capability: float
+    group: ModelInstanceGroup,
+    path: str,
+    subject: str,
+    gpus: Sequence[int],
+    min_compute_capability: float,
 ) -> Iterator[ConfigProblem]:
     kind = ModelInstanceGroup.Kind.Name(group.kind)
     if group.kind == ModelInstanceGroup.KIND_AUTO:
         yield ConfigProblem(f"{path}.kind", f"{subject} has unexpected kind KIND_AUTO")
     elif group.kind != ModelInstanceGroup.KIND_GPU:
         if group.gpus:
-            yield ConfigProblem(f"{path}.gpus", f"{subject} has kind {kind} but specifies one or more GPUs")
+            yield ConfigProblem(
+                f"{path}.gpus", f"{subject} has kind {kind} but specifies one or more GPUs"
+            )
     elif not group.gpus:
         lack = "specifies no GPUs" if gpus else "no GPUs are available"
         yield ConfigProblem(f"{path}.kind", f"{subject} has kind KIND_GPU but {lack}")
@@ -82,23 +110,31 @@ def _device_problems(
         if gpu not in gpus:
             yield ConfigProblem(
                 f"{path}.gpus[{index}]",
-                f"{subject} specifies invalid or unsupported gpu id {gpu}. GPUs with at least the minimum required CUDA "
-                f"compute compatibility of {min_compute_capability:.6f} are: {', '.join(map(str, gpus))}",
+                f"{subject} specifies invalid or unsupported gpu id {gpu}. "
+                "GPUs with at least the minimum required CUDA "
+                f"compute compatibility of {min_compute_capability:.6f} are: "
+                f"{', '.join(map(str, gpus))}",
             )
 
 
-def _profile_problems(group: ModelInstanceGroup, path: str, subject: str, platform: str) -> Iterator[ConfigProblem]:
+def _profile_problems(
+    group: ModelInstanceGroup, path: str, subject: str, platform: str
+) -> Iterator[ConfigProblem]:
     if group.profile and platform != TENSORRT_PLATFORM:
         yield ConfigProblem(
             f"{path}.profile",
-            f"{subject} and platform {platform}specifies profile field which is only supported for TensorRT models",
+            (
+                f"{subject} and platform {platform}specifies profile field which is only "
+                "supported for TensorRT models"
+            ),
         )
         return
     for index, profile in enumerate(group.profile):
         if not profile.isdecimal():
             yield ConfigProblem(
                 f"{path}.profile[{index}]",
-                f"{subject} and platform {platform} specifies invalid profile {profile}. The field should contain the "
+                f"{subject} and platform {platform} specifies invalid profile {profile}. "
+                "The field should contain the "
                 "string representation of a non-negative integer.",
             )
 
@@ -110,23 +146,32 @@ def cache_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
     refused = f"Response Cache does not currently support model {config.name} with"
     advice = "Please disable the response cache."
     if config.HasField("sequence_batching"):
-        yield ConfigProblem("response_cache.enable", f"{refused} sequence batching scheduler. {advice}")
+        yield ConfigProblem(
+            "response_cache.enable", f"{refused} sequence batching scheduler. {advice}"
+        )
     if config.model_transaction_policy.decoupled:
-        yield ConfigProblem("response_cache.enable", f"{refused} 'decoupled' transaction policy. {advice}")
+        yield ConfigProblem(
+            "response_cache.enable", f"{refused} 'decoupled' transaction policy. {advice}"
+        )
 
 
 def batch_tensor_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
     """Yield the problems of `batch_input`, then of `batch_output`."""
     for index, batch_input in enumerate(config.batch_input):
         path = f"batch_input[{index}]"
-        yield from _source_problems(config, batch_input, path, BatchInput.Kind.Name(batch_input.kind), "input")
+        yield from _source_problems(
+            config, batch_input, path, BatchInput.Kind.Name(batch_input.kind), "input"
+        )
         if batch_input.data_type not in (DataType.TYPE_INT32, DataType.TYPE_FP32):
             yield ConfigProblem(
-                f"{path}.data_type", f"batch input data type must be TYPE_INT32 or TYPE_FP32 for {config.name}"
+                f"{path}.data_type",
+                f"batch input data type must be TYPE_INT32 or TYPE_FP32 for {config.name}",
             )
     for index, batch_output in enumerate(config.batch_output):
         path = f"batch_output[{index}]"
-        yield from _source_problems(config, batch_output, path, BatchOutput.Kind.Name(batch_output.kind), "output")
+        yield from _source_problems(
+            config, batch_output, path, BatchOutput.Kind.Name(batch_output.kind), "output"
+        )
         yield from _target_problems(config, batch_output, path)
 
 
@@ -143,11 +188,14 @@ def _source_problems(
     for index, name in enumerate(tensor.source_input):
         if name not in known:
             yield ConfigProblem(
-                f"{path}.source_input[{index}]", f"unknown source input name '{name}' for {config.name}"
+                f"{path}.source_input[{index}]",
+                f"unknown source input name '{name}' for {config.name}",
             )
 
 
-def _target_problems(config: ModelConfig, tensor: BatchOutput, path: str) -> Iterator[ConfigProblem]:
+def _target_problems(
+    config: ModelConfig, tensor: BatchOutput, path: str
+) -> Iterator[ConfigProblem]:
     known = {output.name for output in config.output}
     seen: set[str] = set()
     for index, name in enumerate(tensor.target_name):
@@ -155,7 +203,9 @@ def _target_problems(config: ModelConfig, tensor: BatchOutput, path: str) -> Ite
         if name not in known:
             yield ConfigProblem(key, f"unknown target output name '{name}' for {config.name}")
         elif name in seen:
-            yield ConfigProblem(key, f"target output name '{name}' can only be specified once for {config.name}")
+            yield ConfigProblem(
+                key, f"target output name '{name}' can only be specified once for {config.name}"
+            )
         seen.add(name)
 
 
@@ -178,7 +228,11 @@ def validate(
 
 
 def _problems(
-    config: ModelConfig, model_name: str, gpus: Sequence[int], tensors: bool, min_compute_capability: float
+    config: ModelConfig,
+    model_name: str,
+    gpus: Sequence[int],
+    tensors: bool,
+    min_compute_capability: float,
 ) -> Iterator[ConfigProblem]:
     yield from identity_problems(config, model_name)
     yield from dynamic_batching_problems(config)

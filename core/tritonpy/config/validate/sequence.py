@@ -7,7 +7,12 @@ from collections.abc import Iterator, Sequence
 from tritonpy.config.model_fit import WILDCARD
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.validate.dynamic import preferred_size_problems
-from tritonpy_protos.model_config_pb2 import DataType, ModelConfig, ModelInstanceGroup, ModelSequenceBatching
+from tritonpy_protos.model_config_pb2 import (
+    DataType,
+    ModelConfig,
+    ModelInstanceGroup,
+    ModelSequenceBatching,
+)
 
 _Control = ModelSequenceBatching.Control
 _ID_TYPES = (
@@ -46,11 +51,16 @@ def _name_problems(batching: ModelSequenceBatching, name: str) -> Iterator[Confi
     for index, tensor in enumerate(batching.control_input):
         path = f"sequence_batching.control_input[{index}].name"
         if not tensor.name:
-            yield ConfigProblem(path, f"sequence batching control tensor must have a name for {name}")
+            yield ConfigProblem(
+                path, f"sequence batching control tensor must have a name for {name}"
+            )
         elif tensor.name in seen:
             yield ConfigProblem(
                 path,
-                f"sequence batching control tensor '{tensor.name}' is specified for multiple control kinds for {name}",
+                (
+                    f"sequence batching control tensor '{tensor.name}' is specified for multiple "
+                    f"control kinds for {name}"
+                ),
             )
         seen.add(tensor.name)
 
@@ -62,7 +72,10 @@ def _control_problems(batching: ModelSequenceBatching, name: str) -> Iterator[Co
             path = f"sequence_batching.control_input[{index}].control[{number}]"
             kind = _Control.Kind.Name(control.kind)
             if control.kind in seen:
-                yield ConfigProblem(f"{path}.kind", f"sequence batching specifies multiple {kind} tensors for {name}")
+                yield ConfigProblem(
+                    f"{path}.kind",
+                    f"sequence batching specifies multiple {kind} tensors for {name}",
+                )
             seen.add(control.kind)
             if control.kind == _Control.CONTROL_SEQUENCE_CORRID:
                 yield from _id_problems(control, path, kind, name)
@@ -70,38 +83,49 @@ def _control_problems(batching: ModelSequenceBatching, name: str) -> Iterator[Co
                 yield from _flag_problems(control, path, kind, name)
 
 
-def _flag_problems(control: ModelSequenceBatching.Control, path: str, kind: str, name: str) -> Iterator[ConfigProblem]:
+def _flag_problems(
+    control: ModelSequenceBatching.Control, path: str, kind: str, name: str
+) -> Iterator[ConfigProblem]:
     given = [field for field in _VALUES if getattr(control, field)]
     if not given:
         yield ConfigProblem(
             path,
-            "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' "
+            "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or "
+            "'bool_false_true' "
             f"for {kind} for {name}",
         )
     elif len(given) > 1:
         yield ConfigProblem(
             path,
-            "sequence batching specifies more than one from 'int32_false_true', 'fp32_false_true' and "
+            "sequence batching specifies more than one from 'int32_false_true', "
+            "'fp32_false_true' and "
             f"'bool_false_true' for {kind} for {name}",
         )
     elif len(getattr(control, given[0])) != 2:
         yield ConfigProblem(
             f"{path}.{given[0]}",
-            f"sequence batching control '{given[0]}' must have exactly 2 entries for {kind} for {name}",
+            (
+                f"sequence batching control '{given[0]}' must have exactly 2 entries for {kind} "
+                f"for {name}"
+            ),
         )
 
 
-def _id_problems(control: ModelSequenceBatching.Control, path: str, kind: str, name: str) -> Iterator[ConfigProblem]:
+def _id_problems(
+    control: ModelSequenceBatching.Control, path: str, kind: str, name: str
+) -> Iterator[ConfigProblem]:
     if any(getattr(control, field) for field in _VALUES):
         yield ConfigProblem(
             path,
-            "sequence batching must not specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' "
+            "sequence batching must not specify either 'int32_false_true', "
+            "'fp32_false_true' or 'bool_false_true' "
             f"for {kind} for {name}",
         )
     if control.data_type not in _ID_TYPES:
         yield ConfigProblem(
             f"{path}.data_type",
-            f"unexpected data type for control {kind} for {name}. Allowed data types are TYPE_UINT64, TYPE_INT64, "
+            f"unexpected data type for control {kind} for {name}. Allowed data types are "
+            "TYPE_UINT64, TYPE_INT64, "
             "TYPE_UINT32, TYPE_INT32 and TYPE_STRING",
         )
 
@@ -117,7 +141,8 @@ def state_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
         if count > 1:
             yield ConfigProblem(
                 f"{path}.initial_state",
-                f"initial_state field for state input '{state.input_name}' must contain exactly one or zero element. "
+                f"initial_state field for state input '{state.input_name}' must contain exactly "
+                "one or zero element. "
                 f"Found '{count}' elements.",
             )
         elif count == 1:
@@ -141,7 +166,9 @@ def _tensor_problems(
         yield ConfigProblem(f"{path}.dims", text)
 
 
-def _memory_problems(config: ModelConfig, state: ModelSequenceBatching.State, path: str) -> Iterator[ConfigProblem]:
+def _memory_problems(
+    config: ModelConfig, state: ModelSequenceBatching.State, path: str
+) -> Iterator[ConfigProblem]:
     """Yield problems that Triton finds only when the first sequence starts.
 
     It then ignores the states.
@@ -152,24 +179,31 @@ def _memory_problems(config: ModelConfig, state: ModelSequenceBatching.State, pa
     if not state.use_same_buffer_for_input_output:
         yield ConfigProblem(
             key,
-            "In order to 'use_growable_memory', you must also enable 'use_single_buffer' for state input name "
+            "In order to 'use_growable_memory', you must also enable 'use_single_buffer' for "
+            "state input name "
             f"'{state.input_name}'.",
         )
     elif any(group.kind != ModelInstanceGroup.KIND_GPU for group in config.instance_group):
         yield ConfigProblem(
             key,
-            "'use_growable_memory' can only work with KIND_GPU model instances right now. Please either change the "
+            "'use_growable_memory' can only work with KIND_GPU model instances right now. "
+            "Please either change the "
             "instance type to KIND_GPU or set 'use_growable_memory' to false for state input "
             f"'{state.input_name}'.",
         )
 
 
-def _initial_state_problems(state: ModelSequenceBatching.State, path: str) -> Iterator[ConfigProblem]:
+def _initial_state_problems(
+    state: ModelSequenceBatching.State, path: str
+) -> Iterator[ConfigProblem]:
     initial, name = state.initial_state[0], state.input_name
     if initial.data_type != state.data_type:
         yield ConfigProblem(
             f"{path}.data_type",
-            f"The data type used for 'initial_state' field of state '{name}' does not match the state data type.",
+            (
+                f"The data type used for 'initial_state' field of state '{name}' does not match "
+                "the state data type."
+            ),
         )
     if not initial.name:
         text = f"Field 'name' must be set when using initial_state for state input '{name}'."
@@ -177,7 +211,8 @@ def _initial_state_problems(state: ModelSequenceBatching.State, path: str) -> It
     if len(initial.dims) != len(state.dims):
         yield ConfigProblem(
             f"{path}.dims",
-            "Number of dimensions in 'initial_state' doesn't match the size of 'state' dimensions for state input "
+            "Number of dimensions in 'initial_state' doesn't match the size of 'state' "
+            "dimensions for state input "
             f"'{name}'. {len(initial.dims)} != {len(state.dims)}",
         )
         return
@@ -185,11 +220,16 @@ def _initial_state_problems(state: ModelSequenceBatching.State, path: str) -> It
         key = f"{path}.dims[{index}]"
         if size == WILDCARD:
             yield ConfigProblem(
-                key, f"'initial_state' field for state input name '{name}' contains variable dimensions."
+                key,
+                (
+                    f"'initial_state' field for state input name '{name}' contains variable "
+                    "dimensions."
+                ),
             )
         elif declared not in (WILDCARD, size):
             yield ConfigProblem(
                 key,
-                f"'initial_state' dim for input name '{name}' doesn't match 'state' dim description. "
+                f"'initial_state' dim for input name '{name}' doesn't match 'state' dim "
+                "description. "
                 f"{size} != {declared}",
             )

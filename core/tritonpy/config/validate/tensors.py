@@ -22,7 +22,8 @@ def tensor_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
         yield from _described(config, _platform_problems(config, tensor, path, "input"))
         if tensor.name in seen:
             yield ConfigProblem(
-                f"{path}.name", f"model input '{tensor.name}' is specified more than once for {config.name}"
+                f"{path}.name",
+                f"model input '{tensor.name}' is specified more than once for {config.name}",
             )
         seen.add(tensor.name)
     for index, output in enumerate(config.output):
@@ -50,7 +51,10 @@ def _io_problems(
     if tensor.HasField("reshape") and not tensor.reshape.shape and config.max_batch_size == 0:
         yield (
             f"{path}.reshape",
-            f"{subject} cannot have empty reshape for non-batching model as scalar tensors are not supported",
+            (
+                f"{subject} cannot have empty reshape for non-batching model as scalar tensors "
+                "are not supported"
+            ),
         )
     broken = list(_dim_problems(tensor, path, subject))
     yield from broken
@@ -58,7 +62,9 @@ def _io_problems(
         yield from _reshape_problems(tensor, path, subject)
 
 
-def _dim_problems(tensor: ModelInput | ModelOutput, path: str, subject: str) -> Iterator[tuple[str, str]]:
+def _dim_problems(
+    tensor: ModelInput | ModelOutput, path: str, subject: str
+) -> Iterator[tuple[str, str]]:
     rule = "must be integer >= 1, or -1 to indicate a variable-size dimension"
     for index, size in enumerate(tensor.dims):
         if size < 1 and size != WILDCARD:
@@ -68,12 +74,20 @@ def _dim_problems(tensor: ModelInput | ModelOutput, path: str, subject: str) -> 
             yield f"{path}.reshape.shape[{index}]", f"{subject} reshape dimensions {rule}"
 
 
-def _reshape_problems(tensor: ModelInput | ModelOutput, path: str, subject: str) -> Iterator[tuple[str, str]]:
+def _reshape_problems(
+    tensor: ModelInput | ModelOutput, path: str, subject: str
+) -> Iterator[tuple[str, str]]:
     dims, shape = tensor.dims, tensor.reshape.shape
     before, after = element_count(dims), element_count(shape)
     for count, label in ((before, "dims"), (after, "reshape")):
         if count > MAX_SIZE:
-            yield path, f"element count for tensor '{tensor.name} {label}' exceeds maximum size of {MAX_SIZE}"
+            yield (
+                path,
+                (
+                    f"element count for tensor '{tensor.name} {label}' exceeds maximum size of "
+                    f"{MAX_SIZE}"
+                ),
+            )
             return
     if before != after and (after != 0 or before != 1):
         yield f"{path}.reshape", f"{subject} has different size for dims and reshape"

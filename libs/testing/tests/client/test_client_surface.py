@@ -12,7 +12,13 @@ import tritonclient.http
 from tritonpy_testing import InferenceServerException, InferInput, InProcessClient, ToyEngine
 
 # methods for sockets
-ASIDE = {"plugin", "register_plugin", "unregister_plugin", "generate_request_body", "parse_response_body"}
+ASIDE = {
+    "plugin",
+    "register_plugin",
+    "unregister_plugin",
+    "generate_request_body",
+    "parse_response_body",
+}
 WIRE = {"headers": {}, "client_timeout": 1.0}
 
 
@@ -56,7 +62,9 @@ def test_queries_accept_wire_options(client, method):
 
 
 def test_inferences_accept_wire_options(client, given):
-    result = client.infer("identity", given, "1", None, "first", headers={}, compression_algorithm="gzip")
+    result = client.infer(
+        "identity", given, "1", None, "first", headers={}, compression_algorithm="gzip"
+    )
     assert result.get_response()["id"] == "first"
     assert (result.as_numpy("OUT") == 1).all()
 
@@ -73,14 +81,23 @@ def test_trace_settings_are_read_and_changed_as_over_http(client):
     assert (settings["trace_level"], settings["trace_rate"]) == (["OFF"], "7")
     assert client.get_trace_settings("identity") == settings
     assert client.get_trace_settings()["trace_rate"] != "7"
-    assert client.update_trace_settings("identity", {"trace_rate": None}) == client.get_trace_settings()
+    assert (
+        client.update_trace_settings("identity", {"trace_rate": None})
+        == client.get_trace_settings()
+    )
     with pytest.raises(InferenceServerException, match="trace file location can not be updated"):
         client.update_trace_settings(settings={"trace_file": "elsewhere"})
 
 
 def test_log_settings_are_read_and_changed_as_over_http(client):
-    settings = client.update_log_settings({"log_verbose_level": 2, "log_info": False, "log_format": None})
-    assert (settings["log_verbose_level"], settings["log_info"], settings["log_format"]) == (2, False, "default")
+    settings = client.update_log_settings(
+        {"log_verbose_level": 2, "log_info": False, "log_format": None}
+    )
+    assert (settings["log_verbose_level"], settings["log_info"], settings["log_format"]) == (
+        2,
+        False,
+        "default",
+    )
     assert client.get_log_settings() == settings
     for wrong in ({"log_file": "elsewhere"}, {"log_info": "yes"}, {"log_format": "colourful"}):
         with pytest.raises(InferenceServerException):

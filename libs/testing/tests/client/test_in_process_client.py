@@ -59,7 +59,9 @@ def test_health_and_metadata(client):
     assert client.is_model_ready("identity", "1")
     assert not client.is_model_ready("unknown")
     assert client.get_server_metadata()["name"] == "toy"
-    assert client.get_model_metadata("identity")["inputs"] == [{"name": "IN", "datatype": "FP32", "shape": [-1]}]
+    assert client.get_model_metadata("identity")["inputs"] == [
+        {"name": "IN", "datatype": "FP32", "shape": [-1]}
+    ]
 
 
 def test_a_configuration_has_the_protocol_s_number_types(client):
@@ -88,13 +90,17 @@ def test_statistics_count_inferences(client):
     assert len(client.get_inference_statistics()["model_stats"]) == 4
 
 
-@pytest.mark.parametrize("kind", [InferInput, tritonclient.http.InferInput, tritonclient.grpc.InferInput])
+@pytest.mark.parametrize(
+    "kind", [InferInput, tritonclient.http.InferInput, tritonclient.grpc.InferInput]
+)
 def test_it_accepts_inputs_of_every_client(client, kind):
     result = client.infer("identity", [fp32(kind=kind)])
     assert result.as_numpy("OUT").tolist() == VALUES.tolist()
 
 
-@pytest.mark.parametrize("kind", [InferInput, tritonclient.http.InferInput, tritonclient.grpc.InferInput])
+@pytest.mark.parametrize(
+    "kind", [InferInput, tritonclient.http.InferInput, tritonclient.grpc.InferInput]
+)
 def test_it_accepts_strings_of_every_client(client, kind):
     texts = np.array([b"a", b"", "ö".encode()], np.object_)
     result = client.infer("text", [kind("IN", [3], "BYTES").set_data_from_numpy(texts)])
@@ -102,7 +108,9 @@ def test_it_accepts_strings_of_every_client(client, kind):
 
 
 def test_it_accepts_json_data_of_tritonclient(client):
-    numbers = tritonclient.http.InferInput("IN", [2], "FP32").set_data_from_numpy(VALUES, binary_data=False)
+    numbers = tritonclient.http.InferInput("IN", [2], "FP32").set_data_from_numpy(
+        VALUES, binary_data=False
+    )
     assert client.infer("identity", [numbers]).as_numpy("OUT").tolist() == VALUES.tolist()
     texts = tritonclient.http.InferInput("IN", [1], "BYTES")
     texts.set_data_from_numpy(np.array(["ö"], np.object_), binary_data=False)
@@ -111,7 +119,11 @@ def test_it_accepts_json_data_of_tritonclient(client):
 
 @pytest.mark.parametrize(
     "kind",
-    [InferRequestedOutput, tritonclient.http.InferRequestedOutput, tritonclient.grpc.InferRequestedOutput],
+    [
+        InferRequestedOutput,
+        tritonclient.http.InferRequestedOutput,
+        tritonclient.grpc.InferRequestedOutput,
+    ],
 )
 def test_it_accepts_requested_outputs_of_every_client(engine, client, kind):
     with engine.hold():
@@ -131,7 +143,8 @@ def region(client):
 
 
 KINDS = [(InferInput, InferRequestedOutput)] + [
-    (module.InferInput, module.InferRequestedOutput) for module in (tritonclient.http, tritonclient.grpc)
+    (module.InferInput, module.InferRequestedOutput)
+    for module in (tritonclient.http, tritonclient.grpc)
 ]
 
 
@@ -154,8 +167,13 @@ def test_an_output_can_return_to_the_response(client, region):
     output = InferRequestedOutput("OUT")
     output.set_shared_memory("r", 8)
     output.unset_shared_memory()
-    assert client.infer("identity", [fp32()], outputs=[output]).as_numpy("OUT").tolist() == VALUES.tolist()
-    with pytest.raises(InferenceServerException, match="shared memory can't be set on classification output"):
+    assert (
+        client.infer("identity", [fp32()], outputs=[output]).as_numpy("OUT").tolist()
+        == VALUES.tolist()
+    )
+    with pytest.raises(
+        InferenceServerException, match="shared memory can't be set on classification output"
+    ):
         InferRequestedOutput("OUT", class_count=1).set_shared_memory("r", 8)
 
 
@@ -171,9 +189,13 @@ def test_regions_are_managed(client, region):
     client.unregister_cuda_shared_memory("r")
     client.unregister_system_shared_memory("r")
     assert client.get_system_shared_memory_status() == []
-    with pytest.raises(InferenceServerException, match="Unable to find cuda shared memory region: 'c'"):
+    with pytest.raises(
+        InferenceServerException, match="Unable to find cuda shared memory region: 'c'"
+    ):
         client.get_cuda_shared_memory_status("c")
-    with pytest.raises(InferenceServerException, match="Unable to find system shared memory region: 'r'"):
+    with pytest.raises(
+        InferenceServerException, match="Unable to find system shared memory region: 'r'"
+    ):
         client.get_system_shared_memory_status("r")
 
 
@@ -184,7 +206,12 @@ def test_every_field_of_a_request_arrives(engine, client):
             headers={"x-key": "k"}, parameters={"p": 1.5},
         )  # fmt: skip
         [request] = engine.wait_for_requests(1)
-    assert (request.model_version, request.id, request.priority, request.timeout_us) == (1, "an id", 2, 7)
+    assert (request.model_version, request.id, request.priority, request.timeout_us) == (
+        1,
+        "an id",
+        2,
+        7,
+    )
     assert (request.sequence.id, request.sequence.start, request.sequence.end) == ("s", True, False)
     assert (request.headers, request.parameters) == ({"x-key": "k"}, {"p": 1.5})
     assert request.received_ns > 0
@@ -206,7 +233,11 @@ def test_a_result_has_the_response(client):
     [
         ("failing", "this model always fails", "INTERNAL"),
         ("unknown", "Request for unknown model: 'unknown' is not found", "INVALID_ARG"),
-        ("repeat", "model 'repeat' is decoupled, but the caller accepts only one response", "UNSUPPORTED"),
+        (
+            "repeat",
+            "model 'repeat' is decoupled, but the caller accepts only one response",
+            "UNSUPPORTED",
+        ),
     ],
 )
 def test_errors_carry_text_and_status(client, model, text, status):
@@ -240,15 +271,21 @@ def test_a_client_timeout_cancels_the_request(engine, client):
 def test_an_asynchronous_timeout_cancels_the_request_and_drops_the_late_response(engine, client):
     responses = queue.SimpleQueue()
     with engine.hold():
-        call = client.async_infer("identity", [fp32()], lambda result, error: responses.put(error), client_timeout=0.01)
+        call = client.async_infer(
+            "identity", [fp32()], lambda result, error: responses.put(error), client_timeout=0.01
+        )
         assert responses.get(timeout=WAIT_S).status() == "DEADLINE_EXCEEDED"
     with pytest.raises(InferenceServerException, match="Deadline Exceeded"):
         call.get_result()
-    client.async_infer("identity", [fp32()], lambda result, error: responses.put(result), client_timeout=600)
+    client.async_infer(
+        "identity", [fp32()], lambda result, error: responses.put(result), client_timeout=600
+    )
     assert responses.get(timeout=WAIT_S).as_numpy("OUT").tolist() == VALUES.tolist()
     assert responses.empty()
     assert not [
-        each for each in threading.enumerate() if isinstance(each, threading.Timer) and not each.finished.is_set()
+        each
+        for each in threading.enumerate()
+        if isinstance(each, threading.Timer) and not each.finished.is_set()
     ]
 
 
@@ -315,7 +352,11 @@ def test_errors_of_a_stream_go_to_the_callback_and_leave_it_open(client):
     client.async_stream_infer("failing", [fp32()])
     client.async_stream_infer("identity", [fp32()])
     client.stop_stream()
-    assert [error and error.status() for _, error in responses.called] == ["INVALID_ARG", "INTERNAL", None]
+    assert [error and error.status() for _, error in responses.called] == [
+        "INVALID_ARG",
+        "INTERNAL",
+        None,
+    ]
 
 
 def test_a_stream_can_be_stopped_by_cancelling(engine, client):
@@ -340,4 +381,6 @@ def test_threads_may_share_a_client(client):
         return client.infer("identity", [fp32(VALUES + number)]).as_numpy("OUT").tolist()
 
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(call, range(50))) == [(VALUES + number).tolist() for number in range(50)]
+        assert list(pool.map(call, range(50))) == [
+            (VALUES + number).tolist() for number in range(50)
+        ]

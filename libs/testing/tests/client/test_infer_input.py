@@ -7,12 +7,17 @@ from tritonpy_testing import InferenceServerException, InferInput
 
 
 def test_a_wrong_type_is_refused():
-    with pytest.raises(InferenceServerException, match="got unexpected datatype FP64 from numpy array, expected FP32"):
+    with pytest.raises(
+        InferenceServerException,
+        match="got unexpected datatype FP64 from numpy array, expected FP32",
+    ):
         InferInput("IN", [1], "FP32").set_data_from_numpy(np.zeros(1))
 
 
 def test_a_wrong_shape_is_refused():
-    with pytest.raises(InferenceServerException, match=r"got unexpected numpy array shape \[2\], expected \[1\]"):
+    with pytest.raises(
+        InferenceServerException, match=r"got unexpected numpy array shape \[2\], expected \[1\]"
+    ):
         InferInput("IN", [1], "FP64").set_data_from_numpy(np.zeros(2))
 
 

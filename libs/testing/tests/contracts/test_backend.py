@@ -8,7 +8,16 @@ import msgspec
 import numpy as np
 import pytest
 
-from tritonpy import Backend, Batch, InferResponse, InvalidArgument, MemoryUsage, Options, Tensor, hookimpl
+from tritonpy import (
+    Backend,
+    Batch,
+    InferResponse,
+    InvalidArgument,
+    MemoryUsage,
+    Options,
+    Tensor,
+    hookimpl,
+)
 from tritonpy.execution import gather, scatter
 from tritonpy_testing import BackendContract
 
@@ -273,4 +282,6 @@ def test_a_missing_error_fails(failures):
             return {"OUT": inputs["IN"], "SUM": inputs["IN"].sum(axis=-1, keepdims=True)}
 
     contract = type("Broken", (DoublerContract,), {"plugin_class": Lenient})
-    assert failures(contract) == {"test_a_failing_batch_gets_an_error_and_the_instance_keeps_working"}
+    assert failures(contract) == {
+        "test_a_failing_batch_gets_an_error_and_the_instance_keeps_working"
+    }

@@ -87,7 +87,9 @@ class NoCancel(Pass):
     def infer(self, request):
         sink = request.sink
         request.sink = CallbackSink(
-            lambda request, response: None if isinstance(response.error, Cancelled) else sink.put(request, response)
+            lambda request, response: (
+                None if isinstance(response.error, Cancelled) else sink.put(request, response)
+            )
         )
         self.target.infer(request)
 

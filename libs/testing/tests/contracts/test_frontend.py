@@ -33,9 +33,13 @@ class Line(Frontend):
 
     async def start(self, engine):
         self.engine = engine
-        self.sink = LoopSink(asyncio.get_running_loop(), lambda request, response: request.tag.set_result(response))
+        self.sink = LoopSink(
+            asyncio.get_running_loop(), lambda request, response: request.tag.set_result(response)
+        )
         try:
-            self.server = await asyncio.start_server(self.serve, self.context.host, self.options.port)
+            self.server = await asyncio.start_server(
+                self.serve, self.context.host, self.options.port
+            )
         except OSError as error:
             raise StartupError(f"{self.context.host}:{self.options.port}: {error}") from error
 
@@ -65,7 +69,11 @@ class Line(Frontend):
                 writer.close()
 
     def address(self):
-        return "{}:{}".format(*self.server.sockets[0].getsockname()) if self.server and self.server.sockets else ""
+        return (
+            "{}:{}".format(*self.server.sockets[0].getsockname())
+            if self.server and self.server.sockets
+            else ""
+        )
 
 
 class Plugin:
@@ -80,7 +88,10 @@ class LineContract(FrontendContract):
 
     def call(self, address):
         host, _, port = address.rpartition(":")
-        with socket.create_connection((host, int(port)), 5) as connection, connection.makefile("rwb") as file:
+        with (
+            socket.create_connection((host, int(port)), 5) as connection,
+            connection.makefile("rwb") as file,
+        ):
             file.write(b"1.5\n")
             file.flush()
             assert float(file.readline()) == 1.5
@@ -109,7 +120,10 @@ class SharedLine(Line):
             await super().start(engine)
         else:
             self.engine = engine
-            self.sink = LoopSink(asyncio.get_running_loop(), lambda request, response: request.tag.set_result(response))
+            self.sink = LoopSink(
+                asyncio.get_running_loop(),
+                lambda request, response: request.tag.set_result(response),
+            )
 
     def accept(self, accepted):
         async def serve():
@@ -125,7 +139,11 @@ class SharedLine(Line):
         await asyncio.gather(*self.serving_tasks)
 
     def address(self):
-        return self.context.single_port.address if self.context.single_port is not None else super().address()
+        return (
+            self.context.single_port.address
+            if self.context.single_port is not None
+            else super().address()
+        )
 
 
 class TestSharedLine(LineContract):
@@ -143,11 +161,14 @@ class Misplaced(SharedLine):
 
 
 def test_connections_of_a_shared_port_are_checked_if_there_are_protocols(tests):
-    assert tests(TestSharedLine) - tests(TestLine) == {"test_connections_of_a_shared_port_are_served"}
+    assert tests(TestSharedLine) - tests(TestLine) == {
+        "test_connections_of_a_shared_port_are_served"
+    }
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"), [(Deaf, "could not convert|[Cc]onnection"), (Misplaced, "that of the shared port")]
+    ("kind", "message"),
+    [(Deaf, "could not convert|[Cc]onnection"), (Misplaced, "that of the shared port")],
 )
 def test_a_frontend_that_ignores_a_shared_port_fails(kind, message):
     class Contract(LineContract):
@@ -241,7 +262,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("frontend", BROKEN, ids=lambda kind: kind.__name__)
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 def test_a_broken_frontend_fails(failures, frontend, monkeypatch):
     monkeypatch.setattr("tritonpy_testing.contracts.frontend.WAIT_S", 0.2)
     contract = type("Broken", (LineContract,), {"plugin_class": frontend})

@@ -49,7 +49,10 @@ def test_memory_usage_is_read_across_the_process(tmp_path: Path, where: str) -> 
 
 
 def test_the_engine_of_the_harness_is_the_backends(tmp_path: Path) -> None:
-    double = ToyModel(model_config(CALLER.replace('"caller"', '"double"')), lambda inputs: [{"OUT": inputs["IN"] * 2}])
+    double = ToyModel(
+        model_config(CALLER.replace('"caller"', '"double"')),
+        lambda inputs: [{"OUT": inputs["IN"] * 2}],
+    )
     with (
         ToyEngine([double]) as engine,
         BackendHarness(Caller, model_config(CALLER + ISOLATED), tmp_path, engine=engine) as harness,

@@ -11,7 +11,11 @@ class EchoOperations(OperationGroup):
     """One operation that returns its arguments."""
 
     def operations(self):
-        return {Operation("tell", "PUT", "echo/{name}", "Return the body."): lambda call: {"said": call.body}}
+        return {
+            Operation("tell", "PUT", "echo/{name}", "Return the body."): lambda call: {
+                "said": call.body
+            }
+        }
 
 
 class Plugin:

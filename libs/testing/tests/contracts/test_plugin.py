@@ -57,7 +57,9 @@ def test_a_registered_complete_class_passes(failures):
 
 
 def test_the_registration_is_checked_if_a_plugin_is_set(tests):
-    assert tests(contract(plugin=Plugin)) - tests(contract()) == {"test_is_registered_under_its_name"}
+    assert tests(contract(plugin=Plugin)) - tests(contract()) == {
+        "test_is_registered_under_its_name"
+    }
 
 
 def test_a_wrong_name_fails(failures):
@@ -65,12 +67,16 @@ def test_a_wrong_name_fails(failures):
 
 
 def test_a_misspelled_hook_fails(failures):
-    assert failures(contract(plugin=Misspelled, name="none")) == {"test_is_registered_under_its_name"}
+    assert failures(contract(plugin=Misspelled, name="none")) == {
+        "test_is_registered_under_its_name"
+    }
 
 
 def test_another_class_under_the_name_fails(failures):
     other = type("Other", (NoCache,), {})
-    assert failures(contract(plugin=Plugin, name="none", plugin_class=other)) == {"test_is_registered_under_its_name"}
+    assert failures(contract(plugin=Plugin, name="none", plugin_class=other)) == {
+        "test_is_registered_under_its_name"
+    }
 
 
 def test_an_abstract_class_fails(failures):
@@ -83,7 +89,9 @@ def test_a_class_of_another_kind_fails(failures):
 
 def test_an_option_without_default_fails(failures):
     kind = type("Kind", (NoCache,), {"Options": Required})
-    assert failures(contract(plugin_class=kind)) == {"test_options_decode_with_defaults_and_refuse_unknown_keys"}
+    assert failures(contract(plugin_class=kind)) == {
+        "test_options_decode_with_defaults_and_refuse_unknown_keys"
+    }
 
 
 def test_an_option_without_description_fails(failures):
@@ -93,4 +101,6 @@ def test_an_option_without_description_fails(failures):
 
 def test_a_struct_that_allows_any_key_fails(failures):
     kind = type("Kind", (NoCache,), {"Options": Loose})
-    assert failures(contract(plugin_class=kind)) == {"test_options_decode_with_defaults_and_refuse_unknown_keys"}
+    assert failures(contract(plugin_class=kind)) == {
+        "test_options_decode_with_defaults_and_refuse_unknown_keys"
+    }

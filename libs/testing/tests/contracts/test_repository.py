@@ -61,7 +61,9 @@ class TestFolder(FolderContract):
 
 def test_an_unreachable_repository_is_checked_if_a_url_is_set(tests):
     contract = type("Contract", (RepositoryContract,), {"plugin_class": Folder})
-    assert tests(FolderContract) - tests(contract) == {"test_an_unreachable_repository_is_unavailable"}
+    assert tests(FolderContract) - tests(contract) == {
+        "test_an_unreachable_repository_is_unavailable"
+    }
 
 
 class TopFilesOnly(Folder):

@@ -89,7 +89,9 @@ class TestForwardingScheduler(SchedulerContract):
 
 def test_a_scheduler_without_instances_must_only_respond(tests):
     of_every_plugin = tests(TestForwardingScheduler) & set(dir(PluginContract))
-    assert tests(TestForwardingScheduler) - of_every_plugin == {"test_every_request_is_answered_exactly_once"}
+    assert tests(TestForwardingScheduler) - of_every_plugin == {
+        "test_every_request_is_answered_exactly_once"
+    }
 
 
 class UnansweringEngine(ToyEngine):
@@ -114,7 +116,9 @@ class AnsweringTwice(Grouping):
     def take(self, instance, now_ns, limit=UNBOUNDED):
         batch = super().take(instance, now_ns, limit)
         if batch:
-            batch.requests[0].respond(InferResponse.failed(batch.requests[0], Cancelled("too late")))
+            batch.requests[0].respond(
+                InferResponse.failed(batch.requests[0], Cancelled("too late"))
+            )
         return batch
 
 

@@ -24,7 +24,9 @@ class InferAsyncRequest(Sink):
     cancelled, and its outcome is InferenceServerException.
     """
 
-    def __init__(self, callback: Callback | None = None, client_timeout: float | None = None) -> None:
+    def __init__(
+        self, callback: Callback | None = None, client_timeout: float | None = None
+    ) -> None:
         self._callback = callback
         self._done = threading.Event()
         self._settling = threading.Lock()

@@ -46,7 +46,9 @@ class InProcessClient:
     """
 
     def __init__(self, engine_or_server: Engine | HasEngine) -> None:
-        self._engine = engine_or_server if isinstance(engine_or_server, Engine) else engine_or_server.engine
+        self._engine = (
+            engine_or_server if isinstance(engine_or_server, Engine) else engine_or_server.engine
+        )
         self._stream: Stream | None = None
 
     def __enter__(self) -> Self:
@@ -90,7 +92,9 @@ class InProcessClient:
     @takes(QUERY)
     def get_model_config(self, model_name: str, model_version: str = "") -> dict[str, Any]:
         """Return the completed configuration."""
-        return config_to_dict(_call(lambda: self._engine.model_config(model_name, _version(model_version))))
+        return config_to_dict(
+            _call(lambda: self._engine.model_config(model_name, _version(model_version)))
+        )
 
     @takes(QUERY)
     def get_model_repository_index(self) -> list[dict[str, Any]]:
@@ -98,9 +102,15 @@ class InProcessClient:
         return _objects(self._engine.repository_index)
 
     @takes(QUERY)
-    def get_inference_statistics(self, model_name: str = "", model_version: str = "") -> dict[str, Any]:
+    def get_inference_statistics(
+        self, model_name: str = "", model_version: str = ""
+    ) -> dict[str, Any]:
         """Return `{"model_stats": […]}` of one model, or of all."""
-        return {"model_stats": _objects(lambda: self._engine.statistics(model_name, _version(model_version)))}
+        return {
+            "model_stats": _objects(
+                lambda: self._engine.statistics(model_name, _version(model_version))
+            )
+        }
 
     @takes(QUERY)
     def load_model(
@@ -121,7 +131,9 @@ class InProcessClient:
         _call(lambda: self._engine.unload_model(model_name, unload_dependents, versions))
 
     @takes(QUERY)
-    def register_system_shared_memory(self, name: str, key: str, byte_size: int, offset: int = 0) -> None:
+    def register_system_shared_memory(
+        self, name: str, key: str, byte_size: int, offset: int = 0
+    ) -> None:
         """Register a part of a POSIX shared-memory object."""
         _call(lambda: self._engine.register_system_region(name, key, offset, byte_size))
 
@@ -136,9 +148,15 @@ class InProcessClient:
         _call(lambda: self._engine.unregister_regions(RegionKind.SYSTEM, name))
 
     @takes(QUERY)
-    def register_cuda_shared_memory(self, name: str, raw_handle: bytes, device_id: int, byte_size: int) -> None:
+    def register_cuda_shared_memory(
+        self, name: str, raw_handle: bytes, device_id: int, byte_size: int
+    ) -> None:
         """Register GPU memory by its IPC handle in base64."""
-        _call(lambda: self._engine.register_cuda_region(name, b64decode(raw_handle), device_id, byte_size))
+        _call(
+            lambda: self._engine.register_cuda_region(
+                name, b64decode(raw_handle), device_id, byte_size
+            )
+        )
 
     @takes(QUERY)
     def get_cuda_shared_memory_status(self, region_name: str = "") -> list[dict[str, Any]]:
@@ -157,7 +175,9 @@ class InProcessClient:
 
     @takes(QUERY)
     def update_trace_settings(
-        self, model_name: str | None = None, settings: Mapping[str, str | list[str] | None] = NO_SETTINGS
+        self,
+        model_name: str | None = None,
+        settings: Mapping[str, str | list[str] | None] = NO_SETTINGS,
     ) -> dict[str, Any]:
         """Change trace settings and return all of them. None clears a value."""
         _call(lambda: change_trace_settings(self._engine, model_name or "", settings))
@@ -176,7 +196,8 @@ class InProcessClient:
 
     @takes(INFERENCE)
     def infer(
-        self, model_name: str, inputs: Sequence[Any], model_version: str = "", outputs: Sequence[Any] | None = None,
+        self, model_name: str, inputs: Sequence[Any], model_version: str = "",
+        outputs: Sequence[Any] | None = None,
         request_id: str = "", *, client_timeout: float | None = None, **fields: Any,
     ) -> InferResult:  # fmt: skip
         """Return the model's only response. `fields` are those of `async_infer`.
@@ -184,7 +205,12 @@ class InProcessClient:
         After `client_timeout` seconds, cancels the request and raises InferenceServerException.
         """
         call = self.async_infer(
-            model_name, inputs, model_version=model_version, outputs=outputs, request_id=request_id, **fields
+            model_name,
+            inputs,
+            model_version=model_version,
+            outputs=outputs,
+            request_id=request_id,
+            **fields,
         )
         if not call.wait(client_timeout):
             call.expire()
@@ -210,12 +236,19 @@ class InProcessClient:
     def start_stream(self, callback: Callback) -> None:
         """Open the stream. `callback(result, error)` gets each response; one argument is None."""
         if self._stream is not None:
-            raise InferenceServerException("a stream is already open: a client has only one at a time")
+            raise InferenceServerException(
+                "a stream is already open: a client has only one at a time"
+            )
         self._stream = Stream(callback)
 
     @takes(INFERENCE)
     def async_stream_infer(
-        self, model_name: str, inputs: Sequence[Any], *, enable_empty_final_response: bool = False, **fields: Any
+        self,
+        model_name: str,
+        inputs: Sequence[Any],
+        *,
+        enable_empty_final_response: bool = False,
+        **fields: Any,
     ) -> None:
         """Send a request on the stream. Decoupled models may send any number of responses.
 
@@ -237,9 +270,12 @@ class InProcessClient:
 
 def _request(
     sink: Sink, model_name: str, inputs: Sequence[Any], *,
-    model_version: str = "", outputs: Sequence[Any] | None = None, request_id: str = "", sequence_id: int | str = 0,
-    sequence_start: bool = False, sequence_end: bool = False, priority: int = 0, timeout: int | None = None,
-    headers: Mapping[str, str] | None = None, parameters: Mapping[str, ParameterValue] | None = None,
+    model_version: str = "", outputs: Sequence[Any] | None = None, request_id: str = "",
+    sequence_id: int | str = 0,
+    sequence_start: bool = False, sequence_end: bool = False, priority: int = 0,
+    timeout: int | None = None,
+    headers: Mapping[str, str] | None = None,
+    parameters: Mapping[str, ParameterValue] | None = None,
 ) -> InferRequest:  # fmt: skip
     tensors = [tensor_of(item) for item in inputs]
     specs = None if outputs is None else [spec_of(item) for item in outputs]
@@ -267,7 +303,10 @@ def _version(text: str) -> int:
         return -1
     if not text.isdecimal() or int(text) == 0:
         raise InferenceServerException(
-            f"failed to get model version from specified version string '{text}', version should be an integral value > 0",
+            (
+                f"failed to get model version from specified version string '{text}', "
+                "version should be an integral value > 0"
+            ),
             "INVALID_ARG",
         )
     return int(text)

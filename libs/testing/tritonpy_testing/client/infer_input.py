@@ -60,7 +60,8 @@ class InferInput:
             )
         if list(input_tensor.shape) != self._shape:
             raise InferenceServerException(
-                f"got unexpected numpy array shape {list(input_tensor.shape)}, expected {self._shape}"
+                f"got unexpected numpy array shape {list(input_tensor.shape)}, "
+                f"expected {self._shape}"
             )
         # A copy, as over a network: the caller may reuse the array.
         self._tensor = Tensor.from_numpy(self._name, input_tensor.copy())
@@ -69,7 +70,9 @@ class InferInput:
     def tensor(self) -> Tensor:
         """Return the tensor for the server. Raises InferenceServerException if no data is set."""
         if self._tensor is None:
-            raise InferenceServerException(f"input '{self._name}' has no data: call set_data_from_numpy()")
+            raise InferenceServerException(
+                f"input '{self._name}' has no data: call set_data_from_numpy()"
+            )
         return self._tensor
 
 
@@ -84,7 +87,9 @@ def tensor_of(item: Any) -> Tensor:
     if raw is not None:
         return Tensor.from_buffer(name, datatype, shape, raw)
     described: Any = item._get_tensor()
-    region = region_of(described.get("parameters", {}) if isinstance(described, dict) else described.parameters)
+    region = region_of(
+        described.get("parameters", {}) if isinstance(described, dict) else described.parameters
+    )
     if region is not None:
         return Tensor(name, datatype, shape, region)
     values = described.get("data") if isinstance(described, dict) else None

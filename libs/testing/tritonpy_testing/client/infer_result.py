@@ -36,7 +36,10 @@ class InferResult:
         Responses of a stream have the parameter `triton_final_response`.
         """
         response = self._response
-        result: dict[str, Any] = {"model_name": response.model_name, "model_version": str(response.model_version)}
+        result: dict[str, Any] = {
+            "model_name": response.model_name,
+            "model_version": str(response.model_version),
+        }
         if response.id:
             result["id"] = response.id
         parameters = dict(response.parameters)

@@ -16,7 +16,9 @@ def region_of(parameters: Mapping[str, Any]) -> RegionSlice | None:
     if "shared_memory_region" not in parameters:
         return None
     name = parameters["shared_memory_region"]
-    offset, byte_size = (_number(parameters, f"shared_memory_{part}") for part in ("offset", "byte_size"))
+    offset, byte_size = (
+        _number(parameters, f"shared_memory_{part}") for part in ("offset", "byte_size")
+    )
     return RegionSlice(name if isinstance(name, str) else name.string_param, offset, byte_size)
 
 

@@ -46,9 +46,13 @@ def spec_of(item: Any) -> OutputSpec:
     if isinstance(item, InferRequestedOutput):
         return item.spec()
     tensor = item._get_tensor()
-    parameters: Any = tensor.get("parameters", {}) if isinstance(tensor, dict) else tensor.parameters
+    parameters: Any = (
+        tensor.get("parameters", {}) if isinstance(tensor, dict) else tensor.parameters
+    )
     region = region_of(parameters)
     if region is not None:
-        return OutputSpec(item.name(), region=region.name, offset=region.offset, byte_size=region.byte_size)
+        return OutputSpec(
+            item.name(), region=region.name, offset=region.offset, byte_size=region.byte_size
+        )
     count = parameters.get("classification", 0)
     return OutputSpec(item.name(), count if isinstance(count, int) else int(count.int64_param))

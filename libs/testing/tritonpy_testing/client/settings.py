@@ -27,7 +27,9 @@ def read_trace_settings(engine: Engine, model_name: str) -> dict[str, Any]:
     return {name: values if name == "trace_level" else values[0] for name, values in texts.items()}
 
 
-def change_trace_settings(engine: Engine, model_name: str, changes: Mapping[str, str | list[str] | None]) -> None:
+def change_trace_settings(
+    engine: Engine, model_name: str, changes: Mapping[str, str | list[str] | None]
+) -> None:
     """Apply new values, each a text or a list of texts. None clears a setting."""
     texts = {name: [value] if isinstance(value, str) else value for name, value in changes.items()}
     engine.change_trace_settings(trace_changes(texts, gap=""), model_name)
@@ -43,7 +45,11 @@ def change_log_settings(engine: Engine, changes: Mapping[str, Any]) -> None:
     """Apply new values. None leaves a setting unchanged."""
     if changes.get("log_file") is not None:
         raise Unsupported("log file location can not be updated through network protocol")
-    fields = {_LOG_FIELDS[name]: value for name, value in changes.items() if name in _LOG_FIELDS and value is not None}
+    fields = {
+        _LOG_FIELDS[name]: value
+        for name, value in changes.items()
+        if name in _LOG_FIELDS and value is not None
+    }
     try:
         requested = msgspec.convert(fields, LogChanges)
     except msgspec.ValidationError as error:

@@ -11,7 +11,12 @@ T = TypeVar("T")
 QUERY = frozenset({"headers", "query_params", "client_timeout", "as_json"})
 STREAM = frozenset({"headers", "compression_algorithm"})
 INFERENCE = frozenset(
-    {"query_params", "compression_algorithm", "request_compression_algorithm", "response_compression_algorithm"}
+    {
+        "query_params",
+        "compression_algorithm",
+        "request_compression_algorithm",
+        "response_compression_algorithm",
+    }
 )
 
 
@@ -24,7 +29,9 @@ def takes(names: frozenset[str]) -> Callable[[Callable[..., T]], Callable[..., T
     def decorate(method: Callable[..., T]) -> Callable[..., T]:
         @functools.wraps(method)
         def call(*args: Any, **options: Any) -> T:
-            return method(*args, **{name: value for name, value in options.items() if name not in names})
+            return method(
+                *args, **{name: value for name, value in options.items() if name not in names}
+            )
 
         return call
 

@@ -60,4 +60,6 @@ class AuthenticatorContract(PluginContract):
                 result = authenticator.allows(principal, verb, model)
                 assert isinstance(result, bool), f"allows({verb}, '{model}') returned {result!r}"
         if self.denied is not None:
-            assert not authenticator.allows(principal, *self.denied), f"{self.denied} must be denied"
+            assert not authenticator.allows(principal, *self.denied), (
+                f"{self.denied} must be denied"
+            )

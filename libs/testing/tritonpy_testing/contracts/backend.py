@@ -68,7 +68,11 @@ class BackendContract(PluginContract):
         """
         random = Random(SEED)
         most = harness.model.config.max_batch_size
-        rows = [1] if most <= 1 else [1 + number % min(2, most // 2) for number in range(min(count, most // 2))]
+        rows = (
+            [1]
+            if most <= 1
+            else [1 + number % min(2, most // 2) for number in range(min(count, most // 2))]
+        )
         return [harness.request(self.make_inputs(harness, random, each)) for each in rows]
 
     def test_loads_and_answers(self, tmp_path: Path) -> None:
@@ -81,7 +85,9 @@ class BackendContract(PluginContract):
             for responses in harness.execute(*self.requests(harness, 4)):
                 _successful_responses(responses)
                 if not harness.model.config.model_transaction_policy.decoupled:
-                    assert len(responses) == 1, f"{len(responses)} responses from a model that is not decoupled"
+                    assert len(responses) == 1, (
+                        f"{len(responses)} responses from a model that is not decoupled"
+                    )
 
     def test_outputs_have_the_configured_types_and_rows(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
@@ -95,7 +101,9 @@ class BackendContract(PluginContract):
             together = harness.execute(*self.requests(harness, 3))
             for request, expected in zip(self.requests(harness, 3), together, strict=True):
                 [alone] = harness.execute(request)
-                _check_same_responses(_successful_responses(alone), _successful_responses(expected), self.tolerance)
+                _check_same_responses(
+                    _successful_responses(alone), _successful_responses(expected), self.tolerance
+                )
 
     def test_only_requested_outputs_are_returned(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
@@ -109,13 +117,21 @@ class BackendContract(PluginContract):
     def test_inputs_are_not_modified(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
             requests = self.requests(harness, 1)
-            before = [{name: tensor.data.tobytes() for name, tensor in request.inputs.items()} for request in requests]
+            before = [
+                {name: tensor.data.tobytes() for name, tensor in request.inputs.items()}
+                for request in requests
+            ]
             harness.execute(*requests)
-            after = [{name: tensor.data.tobytes() for name, tensor in request.inputs.items()} for request in requests]
+            after = [
+                {name: tensor.data.tobytes() for name, tensor in request.inputs.items()}
+                for request in requests
+            ]
             assert before == after, "the backend changed an input in place"
 
     @only_if(given("bad_inputs"))
-    def test_a_failing_batch_gets_an_error_and_the_instance_keeps_working(self, tmp_path: Path) -> None:
+    def test_a_failing_batch_gets_an_error_and_the_instance_keeps_working(
+        self, tmp_path: Path
+    ) -> None:
         with self.load(tmp_path) as harness:
             bad = self.bad_inputs(harness, Random(SEED))
             [responses] = harness.execute(harness.request(bad))
@@ -129,14 +145,18 @@ class BackendContract(PluginContract):
             with self.load(tmp_path / "old") as old:
                 [expected] = old.execute(*self.requests(old, 1))
             [responses] = new.execute(*self.requests(new, 1))
-            _check_same_responses(_successful_responses(responses), _successful_responses(expected), self.tolerance)
+            _check_same_responses(
+                _successful_responses(responses), _successful_responses(expected), self.tolerance
+            )
 
     def test_memory_usage_gives_bytes_per_kind_and_device(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
             harness.execute(*self.requests(harness, 1))
             for usage in harness.memory_usage():
                 assert isinstance(usage, MemoryUsage), f"{usage!r} is no MemoryUsage"
-                assert usage.type in {"CPU", "CPU_PINNED", "GPU"}, f"'{usage.type}' is no type of memory"
+                assert usage.type in {"CPU", "CPU_PINNED", "GPU"}, (
+                    f"'{usage.type}' is no type of memory"
+                )
                 assert isinstance(usage.id, int), f"the device is {usage.id!r}"
                 assert usage.id >= 0, f"there is no device {usage.id}"
                 assert isinstance(usage.byte_size, int), f"the size is {usage.byte_size!r}"
@@ -157,20 +177,32 @@ def _check_outputs(harness: BackendHarness, request: InferRequest, response: Inf
     types = harness.model.output_types
     decoupled = harness.model.config.model_transaction_policy.decoupled
     if not decoupled:
-        assert {tensor.name for tensor in response.outputs} == set(types), "an output of the configuration is missing"
+        assert {tensor.name for tensor in response.outputs} == set(types), (
+            "an output of the configuration is missing"
+        )
     for tensor in response.outputs:
-        assert tensor.datatype == types.get(tensor.name), f"output '{tensor.name}' came as {tensor.datatype}"
-        assert tensor.numpy().shape == tensor.shape, f"output '{tensor.name}': its data does not fit its shape"
+        assert tensor.datatype == types.get(tensor.name), (
+            f"output '{tensor.name}' came as {tensor.datatype}"
+        )
+        assert tensor.numpy().shape == tensor.shape, (
+            f"output '{tensor.name}': its data does not fit its shape"
+        )
         if harness.model.config.max_batch_size > 0 and not decoupled:
-            assert tensor.shape[0] == request.batch_size, f"output '{tensor.name}' has {tensor.shape[0]} rows"
+            assert tensor.shape[0] == request.batch_size, (
+                f"output '{tensor.name}' has {tensor.shape[0]} rows"
+            )
 
 
-def _check_same_responses(found: Sequence[InferResponse], expected: Sequence[InferResponse], tolerance: float) -> None:
+def _check_same_responses(
+    found: Sequence[InferResponse], expected: Sequence[InferResponse], tolerance: float
+) -> None:
     assert len(found) == len(expected), f"{len(found)} responses instead of {len(expected)}"
     for one, other in zip(found, expected, strict=True):
         assert [tensor.name for tensor in one.outputs] == [tensor.name for tensor in other.outputs]
         for left, right in zip(one.outputs, other.outputs, strict=True):
-            assert left.shape == right.shape, f"output '{left.name}' has shape {left.shape} instead of {right.shape}"
+            assert left.shape == right.shape, (
+                f"output '{left.name}' has shape {left.shape} instead of {right.shape}"
+            )
             assert _close(left.numpy(), right.numpy(), tolerance), (
                 f"output '{left.name}' depends on other rows of the batch"
             )

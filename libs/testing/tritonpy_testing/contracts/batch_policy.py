@@ -41,7 +41,9 @@ class BatchPolicyContract(PluginContract):
         for seed in SEEDS:
             pending = self._pending(seed)
             first = policy.plan(pending, NOW_NS)
-            assert policy.plan(pending, NOW_NS) == first, "two calls with the same arguments returned different plans"
+            assert policy.plan(pending, NOW_NS) == first, (
+                "two calls with the same arguments returned different plans"
+            )
 
     def test_a_plan_does_not_change_the_queue(self) -> None:
         policy, pending = self.make(), self._pending(1)
@@ -85,7 +87,9 @@ class BatchPolicyContract(PluginContract):
     def _cut(self, policy: BatchPolicy, pending: Pending, count: int, now_ns: int) -> None:
         requests, sizes = list(pending.requests), list(pending.sizes)
         policy.cut(pending, count, now_ns)
-        assert (list(pending.requests), list(pending.sizes)) == (requests, sizes), "cut() changed the queue"
+        assert (list(pending.requests), list(pending.sizes)) == (requests, sizes), (
+            "cut() changed the queue"
+        )
 
     def _until_run(self, policy: BatchPolicy, pending: Pending) -> Run:
         return self._run_and_time(policy, pending)[0]
@@ -99,9 +103,13 @@ class BatchPolicyContract(PluginContract):
                     f"Run({decision.count}) of {len(pending.sizes)} requests"
                 )
                 return decision, now_ns
-            assert decision.until_ns > now_ns, f"Wait({decision.until_ns}) at {now_ns}: that time is in the past"
+            assert decision.until_ns > now_ns, (
+                f"Wait({decision.until_ns}) at {now_ns}: that time is in the past"
+            )
             now_ns = decision.until_ns
-        raise AssertionError(f"the policy waited {MANY_STEPS} times and never ran: {list(pending.sizes)}")
+        raise AssertionError(
+            f"the policy waited {MANY_STEPS} times and never ran: {list(pending.sizes)}"
+        )
 
     def _pending(self, seed: int) -> Pending:
         random, sink = Random(seed), RecordingSink().sink
@@ -112,8 +120,19 @@ class BatchPolicyContract(PluginContract):
                 left -= sizes[-1]
         requests = [
             InferRequest(
-                "model", {}, sink, batch_size=size, received_ns=NOW_NS - 1000 + at, queued_ns=NOW_NS - 1000 + at
+                "model",
+                {},
+                sink,
+                batch_size=size,
+                received_ns=NOW_NS - 1000 + at,
+                queued_ns=NOW_NS - 1000 + at,
             )
             for at, size in enumerate(sizes)
         ]
-        return Pending(requests, sizes, sum(sizes), requests[0].queued_ns, closed=not left or random.random() < 0.3)
+        return Pending(
+            requests,
+            sizes,
+            sum(sizes),
+            requests[0].queued_ns,
+            closed=not left or random.random() < 0.3,
+        )

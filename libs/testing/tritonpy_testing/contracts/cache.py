@@ -42,18 +42,27 @@ class CacheContract(PluginContract):
         for kind in DATATYPES.values():
             for shape in ((2, 3), (0, 3), ()):
                 key = f"{kind.name}{shape}".encode()
-                outputs = [Tensor.from_numpy("A", random_array(kind, random, shape)), _tensor("B", [2.0])]
+                outputs = [
+                    Tensor.from_numpy("A", random_array(kind, random, shape)),
+                    _tensor("B", [2.0]),
+                ]
                 cache.insert(key, outputs)
                 _check_equal(cache.lookup(key), outputs)
         cache.close()
 
     def test_a_stored_copy_is_independent_of_the_buffer(self) -> None:
         cache = self.make()
-        array, text = np.array([1.0, 2.0], np.float32), np.frombuffer(bytearray(b"\x01\x00\x00\x00a"), np.uint8)
+        array, text = (
+            np.array([1.0, 2.0], np.float32),
+            np.frombuffer(bytearray(b"\x01\x00\x00\x00a"), np.uint8),
+        )
         cache.insert(KEY, [Tensor("OUT", "FP32", (2,), array), Tensor("TEXT", "BYTES", (1,), text)])
         array[:] = 9
         text[4] = ord("b")
-        expected = [_tensor("OUT", [1.0, 2.0]), Tensor.from_numpy("TEXT", np.array([b"a"], np.object_))]
+        expected = [
+            _tensor("OUT", [1.0, 2.0]),
+            Tensor.from_numpy("TEXT", np.array([b"a"], np.object_)),
+        ]
         _check_equal(cache.lookup(KEY), expected)
         cache.close()
 
@@ -98,5 +107,9 @@ def _check_equal(found: Sequence[Tensor] | None, expected: Sequence[Tensor]) -> 
     assert found is not None, "a stored key is a miss"
     assert [tensor.name for tensor in found] == [tensor.name for tensor in expected]
     for one, other in zip(found, expected, strict=True):
-        assert (one.datatype, one.shape) == (other.datatype, other.shape), f"output '{one.name}' changed type or shape"
-        assert one.numpy().tolist() == other.numpy().tolist(), f"output '{one.name}' changed its values"
+        assert (one.datatype, one.shape) == (other.datatype, other.shape), (
+            f"output '{one.name}' changed type or shape"
+        )
+        assert one.numpy().tolist() == other.numpy().tolist(), (
+            f"output '{one.name}' changed its values"
+        )

@@ -28,7 +28,9 @@ class DeviceContract(PluginContract):
 
     interface = Device
     hook = "tritonpy_devices"
-    settings = DeviceSettings(pinned_memory_pool_byte_size=1 << 16, cuda_memory_pool_byte_size={"0": 1 << 16})
+    settings = DeviceSettings(
+        pinned_memory_pool_byte_size=1 << 16, cuda_memory_pool_byte_size={"0": 1 << 16}
+    )
 
     @contextmanager
     def opened(self) -> Iterator[Device]:
@@ -45,7 +47,9 @@ class DeviceContract(PluginContract):
             visible = list(device.visible())
             assert visible == list(range(len(visible))), "GPUs count from 0"
             assert device.ids == list(device.supported())
-            assert device.ids == sorted(set(device.ids) & set(visible)), "a supported GPU is visible"
+            assert device.ids == sorted(set(device.ids) & set(visible)), (
+                "a supported GPU is visible"
+            )
             assert device.settings == self.settings
 
     def test_a_worker_uses_the_gpus_that_it_is_given(self) -> None:
@@ -118,7 +122,9 @@ class DeviceContract(PluginContract):
                 except InvalidArgument as error:
                     assert error.message.startswith(REFUSED), error.message
                 else:
-                    raise AssertionError("open_region() must raise InvalidArgument for a wrong handle")
+                    raise AssertionError(
+                        "open_region() must raise InvalidArgument for a wrong handle"
+                    )
 
     def test_metrics_are_those_of_triton(self) -> None:
         with self.opened() as device:
@@ -126,7 +132,9 @@ class DeviceContract(PluginContract):
             assert families.keys() <= SERVER_METRICS
             total = families["nv_pinned_memory_pool_total_bytes"].metrics
             assert [each.value for each in total] == [self.settings.pinned_memory_pool_byte_size]
-            assert [each.value for each in families["nv_pinned_memory_pool_used_bytes"].metrics] == [0]
+            assert [
+                each.value for each in families["nv_pinned_memory_pool_used_bytes"].metrics
+            ] == [0]
 
 
 def _check_refused(memory: ModelMemory) -> None:

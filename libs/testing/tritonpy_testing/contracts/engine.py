@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from tritonpy import Cancelled, DecoupledRefused, Engine, InferRequest, InferResponse, OutputSpec, Tensor, TritonError
+from tritonpy import (
+    Cancelled,
+    DecoupledRefused,
+    Engine,
+    InferRequest,
+    InferResponse,
+    OutputSpec,
+    Tensor,
+    TritonError,
+)
 from tritonpy.frontend import LogChanges, OperationCall, RegionKind, SystemRegion
 from tritonpy.metrics import MetricKind, ModelMetrics
 from tritonpy.tracing import TraceChanges
@@ -42,7 +51,9 @@ QUERIES: dict[str, Callable[[Engine], Any]] = {
     "an operation": lambda engine: engine.operate(
         "repeat_thing", OperationCall({"thing": "ball"}, {"a": [1, None]}, 3)
     ),
-    "an operation without revision": lambda engine: engine.operate("repeat_thing", OperationCall({"thing": ""}, 7)),
+    "an operation without revision": lambda engine: engine.operate(
+        "repeat_thing", OperationCall({"thing": ""}, 7)
+    ),
     "the ready ones of repository_index": lambda engine: list(engine.repository_index(ready=True)),
 }
 FAILING_CALLS: dict[str, Callable[[Engine], Any]] = {
@@ -53,14 +64,20 @@ FAILING_CALLS: dict[str, Callable[[Engine], Any]] = {
     "load_model": lambda engine: engine.load_model("unknown"),
     "load_model of a version": lambda engine: engine.load_model("text", versions=[7]),
     "trace_settings": lambda engine: engine.trace_settings("unknown"),
-    "change_trace_settings": lambda engine: engine.change_trace_settings(TraceChanges(level=["TENSORS"])),
+    "change_trace_settings": lambda engine: engine.change_trace_settings(
+        TraceChanges(level=["TENSORS"])
+    ),
     "unload_model": lambda engine: engine.unload_model("unknown"),
     "regions": lambda engine: engine.regions(RegionKind.CUDA, "a region"),
     "check_region": lambda engine: engine.check_region(RegionKind.SYSTEM, ""),
-    "register_system_region": lambda engine: engine.register_system_region("a region", "a key", 0, 1),
+    "register_system_region": lambda engine: engine.register_system_region(
+        "a region", "a key", 0, 1
+    ),
     "register_cuda_region": lambda engine: engine.register_cuda_region("other", b"\xff" * 64, 0, 1),
     "operate": lambda engine: engine.operate("nothing", OperationCall()),
-    "operate without a body": lambda engine: engine.operate("repeat_thing", OperationCall({"thing": "ball"})),
+    "operate without a body": lambda engine: engine.operate(
+        "repeat_thing", OperationCall({"thing": "ball"})
+    ),
 }
 
 
@@ -98,9 +115,9 @@ class EngineContract:
         with self.pair() as (target, engine), shared_object(4096) as memory:
             engine.check_region(RegionKind.SYSTEM, "a region")
             engine.register_system_region("a region", memory.key, 0, 4096)
-            assert target.regions(RegionKind.SYSTEM) == [SystemRegion("a region", memory.key, 0, 4096)], (
-                "the region was not registered"
-            )
+            assert target.regions(RegionKind.SYSTEM) == [
+                SystemRegion("a region", memory.key, 0, 4096)
+            ], "the region was not registered"
             engine.unregister_regions(RegionKind.CUDA)
             engine.unregister_regions(RegionKind.SYSTEM, "another")
             assert len(target.regions(RegionKind.SYSTEM)) == 1, "another region was unregistered"
@@ -109,14 +126,21 @@ class EngineContract:
 
     def test_an_inference_returns_outputs_and_id(self) -> None:
         with self.pair() as (_, engine):
-            for name, array in (("identity", VALUES), ("text", np.array([b"", b"\x00\xff", b"text"], np.object_))):
+            for name, array in (
+                ("identity", VALUES),
+                ("text", np.array([b"", b"\x00\xff", b"text"], np.object_)),
+            ):
                 recorder = RecordingSink()
                 request = _request(recorder, name, array)
                 request.outputs = {"OUT": OutputSpec("OUT")}
                 engine.infer(request)
                 [[response]] = recorder.wait(request)
                 assert response.error is None, f"{name} responded with {response.error!r}"
-                assert (response.id, response.model_name, response.model_version) == ("an id", name, 1)
+                assert (response.id, response.model_name, response.model_version) == (
+                    "an id",
+                    name,
+                    1,
+                )
                 [output] = response.outputs
                 assert (output.name, output.shape) == ("OUT", array.shape)
                 assert output.numpy().tolist() == array.tolist()
@@ -131,8 +155,12 @@ class EngineContract:
         with self.pair() as (target, engine):
             for name, array in (("unknown", VALUES), ("repeat", np.array([1], np.int32))):
                 [expected], [found] = _outcome(target, name, array), _outcome(engine, name, array)
-                assert repr(found.error) == repr(expected.error), f"a refusal differs: {found.error!r}"
-            assert isinstance(found.error, DecoupledRefused), "frontends identify this refusal by its class"
+                assert repr(found.error) == repr(expected.error), (
+                    f"a refusal differs: {found.error!r}"
+                )
+            assert isinstance(found.error, DecoupledRefused), (
+                "frontends identify this refusal by its class"
+            )
 
     def test_responses_of_a_decoupled_model_arrive_in_order(self) -> None:
         with self.pair() as (_, engine):
@@ -142,7 +170,9 @@ class EngineContract:
                 request.accepts_decoupled = True
                 engine.infer(request)
                 [responses] = recorder.wait(request)
-                assert [int(response.outputs[0].numpy()[0]) for response in responses[:-1]] == list(range(count))
+                assert [int(response.outputs[0].numpy()[0]) for response in responses[:-1]] == list(
+                    range(count)
+                )
                 assert responses[-1].empty, "the last response of a decoupled model is empty"
                 recorder.check(request)
 
@@ -155,7 +185,9 @@ class EngineContract:
                 target.wait_for_requests(1)
                 request.cancel()
                 [[response]] = recorder.wait(request)
-            assert isinstance(response.error, Cancelled), f"a cancelled request ended with {response.error!r}"
+            assert isinstance(response.error, Cancelled), (
+                f"a cancelled request ended with {response.error!r}"
+            )
 
     def test_loading_and_unloading_take_effect(self) -> None:
         with self.pair() as (target, engine):
@@ -171,7 +203,9 @@ class EngineContract:
             assert target.is_model_ready("text"), "load_model() of a version had no effect"
             config = '{"name": "text", "platform": "changed"}'
             engine.load_model("text", config, {"file:1/model.txt": b"content"})
-            assert target.model_config("text").platform == "changed", "load_model() lost the configuration"
+            assert target.model_config("text").platform == "changed", (
+                "load_model() lost the configuration"
+            )
 
     def test_settings_are_changed_cleared_and_kept(self) -> None:
         with self.pair() as (target, engine):
@@ -184,7 +218,9 @@ class EngineContract:
             engine.change_log_settings(LogChanges(verbose=2, format="ISO8601"))
             engine.change_log_settings(LogChanges(info=False))
             logging = target.log_settings()
-            assert (logging.verbose, logging.format, logging.info) == (2, "ISO8601", False), "log settings were lost"
+            assert (logging.verbose, logging.format, logging.info) == (2, "ISO8601", False), (
+                "log settings were lost"
+            )
 
     def test_requests_of_many_threads_are_answered_once(self) -> None:
         with self.pair() as (_, engine), ThreadPoolExecutor(4) as pool:
@@ -200,9 +236,13 @@ class EngineContract:
 
 def _make_metrics(engine: ToyEngine) -> None:
     metrics = ModelMetrics(engine.metrics)
-    metrics.family("toys", "Toys that were made", MetricKind.COUNTER).metric({"model": "identity"}).increment(2.5)
+    metrics.family("toys", "Toys that were made", MetricKind.COUNTER).metric(
+        {"model": "identity"}
+    ).increment(2.5)
     metrics.family("heat", "", MetricKind.GAUGE).metric().set(float("-inf"))
-    metrics.family("sizes", "Toys by size", MetricKind.HISTOGRAM).metric({}, [0.5, 1.0]).observe(0.75)
+    metrics.family("sizes", "Toys by size", MetricKind.HISTOGRAM).metric({}, [0.5, 1.0]).observe(
+        0.75
+    )
 
 
 def _request(recorder: RecordingSink, model: str, array: Any) -> InferRequest:
@@ -215,7 +255,9 @@ def _outcome(engine: Engine, model: str, array: Any) -> list[InferResponse]:
     try:
         engine.infer(request)
     except TritonError as error:
-        assert not recorder.responses(request), "infer() raised and responded: the caller still owns the request"
+        assert not recorder.responses(request), (
+            "infer() raised and responded: the caller still owns the request"
+        )
         return [InferResponse.failed(request, error)]
     [responses] = recorder.wait(request)
     return responses

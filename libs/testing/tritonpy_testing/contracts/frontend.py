@@ -37,7 +37,9 @@ class _OpenPort:
 
 
 def _shares_a_port(contract: Any) -> bool:
-    return given("call")(contract) and bool(getattr(getattr(contract, "plugin_class", None), "protocols", ()))
+    return given("call")(contract) and bool(
+        getattr(getattr(contract, "plugin_class", None), "protocols", ())
+    )
 
 
 class FrontendContract(PluginContract):
@@ -63,7 +65,9 @@ class FrontendContract(PluginContract):
 
     def make(self, port: int = 0, shared: SharedPort | None = None) -> Frontend:
         """Return a new frontend for `port`, or for connections of a `shared` port."""
-        options = decode_options(self.plugin_class.Options, {**self.options, self.port_option: port}, "options")
+        options = decode_options(
+            self.plugin_class.Options, {**self.options, self.port_option: port}, "options"
+        )
         context = FrontendContext(HOST, logging.getLogger("tritonpy_testing"), single_port=shared)
         frontend = self.plugin_class(options, context)
         assert isinstance(frontend, Frontend)
@@ -101,8 +105,12 @@ class FrontendContract(PluginContract):
                 try:
                     await frontend.start(engine)
                 except StartupError as error:
-                    assert str(port) in str(error), f"the error does not name the port {port}: {error}"
-                    assert HOST in str(error), f"the error does not name the address {HOST}: {error}"
+                    assert str(port) in str(error), (
+                        f"the error does not name the port {port}: {error}"
+                    )
+                    assert HOST in str(error), (
+                        f"the error does not name the address {HOST}: {error}"
+                    )
                 else:
                     await frontend.stop()
                     raise AssertionError("start() on a taken port did not raise StartupError")
@@ -192,7 +200,9 @@ class FrontendContract(PluginContract):
                 forwarding = asyncio.create_task(port.forward(frontend))
                 try:
                     await frontend.start(engine)
-                    assert frontend.address() == port.address, "address() must be that of the shared port"
+                    assert frontend.address() == port.address, (
+                        "address() must be that of the shared port"
+                    )
                     await asyncio.to_thread(self.call, port.address)
                 finally:
                     forwarding.cancel()

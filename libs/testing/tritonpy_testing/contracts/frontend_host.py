@@ -21,7 +21,8 @@ WAIT_S = 30
 class FrontendHostContract(PluginContract):
     """The contract of `FrontendHost`. Set `plugin_class`, `name`, and `plugin`.
 
-    The tests run servers whose frontends the host runs. They need the frontends "http" and "metrics".
+    The tests run servers whose frontends the host runs. They need the frontends "http" and
+    "metrics".
 
     - `installed`: whether `plugin` is found by its entry point. Otherwise, the tests register it.
     """

@@ -37,10 +37,14 @@ class ObserverContract(PluginContract):
     def test_it_changes_neither_request_nor_response(self) -> None:
         observer = self.make()
         for request, response in _responses():
-            before = [tensor.data.tobytes() for tensor in (*request.inputs.values(), *response.outputs)]
+            before = [
+                tensor.data.tobytes() for tensor in (*request.inputs.values(), *response.outputs)
+            ]
             state = (request.finished, request.cancelled, response.final, response.error)
             observer.responded(request, response, now_ns())
-            assert before == [tensor.data.tobytes() for tensor in (*request.inputs.values(), *response.outputs)]
+            assert before == [
+                tensor.data.tobytes() for tensor in (*request.inputs.values(), *response.outputs)
+            ]
             assert state == (request.finished, request.cancelled, response.final, response.error)
         observer.close()
 
@@ -61,12 +65,18 @@ def _responses() -> list[tuple[InferRequest, InferResponse]]:
 
     def request(executed: bool) -> InferRequest:
         now = now_ns()
-        result = InferRequest("model", {"T": tensor}, RecordingSink().sink, 1, "id", received_ns=now, queued_ns=now)
+        result = InferRequest(
+            "model", {"T": tensor}, RecordingSink().sink, 1, "id", received_ns=now, queued_ns=now
+        )
         if executed:
             result.batch = Batch([result], start_ns=now, input_end_ns=now, infer_end_ns=now)
         return result
 
-    done, waiting, streamed = request(executed=True), request(executed=False), request(executed=True)
+    done, waiting, streamed = (
+        request(executed=True),
+        request(executed=False),
+        request(executed=True),
+    )
     return [
         (done, InferResponse([tensor], "model", 1, "id")),
         (waiting, InferResponse.failed(waiting, Internal("it failed before it ran"))),

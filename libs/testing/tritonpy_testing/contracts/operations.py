@@ -11,7 +11,15 @@ from tritonpy.frontend import Operation, OperationCall, OperationGroup, Operatio
 from tritonpy_testing.contracts.plugin import PluginContract
 from tritonpy_testing.toy_engine import ToyEngine
 
-STRANGE_BODIES: Sequence[object] = (None, [], {}, "text", -1, {"no-such-member": {"": None}}, {"a": [1e300, True, ""]})
+STRANGE_BODIES: Sequence[object] = (
+    None,
+    [],
+    {},
+    "text",
+    -1,
+    {"no-such-member": {"": None}},
+    {"a": [1e300, True, ""]},
+)
 
 
 def check_operations(operations: Operations) -> None:

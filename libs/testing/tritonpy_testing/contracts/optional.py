@@ -40,7 +40,9 @@ class OptionalTests:
         super().__init_subclass__(**kwargs)
         for name in dir(cls):
             if name.startswith("test_") and name not in vars(cls):
-                test = next(vars(each)[name] for each in cls.__mro__ if vars(each).get(name) is not None)
+                test = next(
+                    vars(each)[name] for each in cls.__mro__ if vars(each).get(name) is not None
+                )
                 condition = getattr(test, "only_if", None)
                 if condition is not None:
                     setattr(cls, name, test if condition(cls) else None)

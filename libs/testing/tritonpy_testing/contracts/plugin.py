@@ -47,9 +47,13 @@ class PluginContract(OptionalTests):
         return manager
 
     def test_implements_the_interface(self) -> None:
-        assert issubclass(self.plugin_class, self.interface), f"{self.plugin_class} is no {self.interface.__name__}"
+        assert issubclass(self.plugin_class, self.interface), (
+            f"{self.plugin_class} is no {self.interface.__name__}"
+        )
         missing = sorted(getattr(self.plugin_class, "__abstractmethods__", ()))
-        assert not inspect.isabstract(self.plugin_class), f"{self.plugin_class.__name__} lacks {missing}"
+        assert not inspect.isabstract(self.plugin_class), (
+            f"{self.plugin_class.__name__} lacks {missing}"
+        )
 
     @only_if(given("plugin"))
     def test_is_registered_under_its_name(self) -> None:
@@ -61,7 +65,9 @@ class PluginContract(OptionalTests):
         kind = getattr(self.plugin_class, "Options", None)
         if kind is None:  # this kind of plugin has no options
             return
-        assert issubclass(kind, Options), f"Options of {self.plugin_class.__name__} must derive from tritonpy.Options"
+        assert issubclass(kind, Options), (
+            f"Options of {self.plugin_class.__name__} must derive from tritonpy.Options"
+        )
         decode_options(kind, self.options, "options")
         for field in msgspec.structs.fields(kind):
             assert not field.required, f"the option '{field.encode_name}' needs a default"
@@ -69,9 +75,13 @@ class PluginContract(OptionalTests):
             msgspec.convert({"no-such-option": 1}, kind)
         except msgspec.ValidationError:
             return
-        raise AssertionError("an unknown option must be refused: derive the struct from tritonpy.Options")
+        raise AssertionError(
+            "an unknown option must be refused: derive the struct from tritonpy.Options"
+        )
 
     def test_every_option_is_described(self) -> None:
         for field in msgspec.structs.fields(getattr(self.plugin_class, "Options", Options)):
             text = description(field.type)
-            assert text, f"the option '{field.encode_name}' needs Annotated[…, msgspec.Meta(description=…)]"
+            assert text, (
+                f"the option '{field.encode_name}' needs Annotated[…, msgspec.Meta(description=…)]"
+            )

@@ -39,7 +39,9 @@ class RateLimiterContract(OptionalTests):
     def test_an_instance_alone_always_runs(self) -> None:
         limiter = self._registered("one")
         for _ in range(ROUNDS if self._needs_acquire else 0):
-            assert limiter.acquire("one", _unexpected), "an instance without competitors has to wait"
+            assert limiter.acquire("one", _unexpected), (
+                "an instance without competitors has to wait"
+            )
             limiter.release("one")
         limiter.unregister("one")
 
@@ -56,7 +58,9 @@ class RateLimiterContract(OptionalTests):
             list(pool.map(work, names))  # raises what a thread raised
 
     @only_if(given("shared_group"))
-    def test_a_shared_resource_has_one_owner_and_the_waiting_instance_is_notified_once(self) -> None:
+    def test_a_shared_resource_has_one_owner_and_the_waiting_instance_is_notified_once(
+        self,
+    ) -> None:
         limiter, notified = self._registered("one", "two"), SimpleQueue[str]()
         assert limiter.acquire("one", _unexpected)
         for holder, waiting in (("one", "two"), ("two", "one"), ("one", "two")):
@@ -129,8 +133,12 @@ class RateLimiterContract(OptionalTests):
         limiter = self.make()
         for name in names:
             needs_acquire = limiter.register(name, 0, _group(self.shared_group))
-            assert isinstance(needs_acquire, bool), "register() must return whether the instance needs to acquire"
-            assert needs_acquire or not self.shared_group, "an instance that shares a resource must acquire it"
+            assert isinstance(needs_acquire, bool), (
+                "register() must return whether the instance needs to acquire"
+            )
+            assert needs_acquire or not self.shared_group, (
+                "an instance that shares a resource must acquire it"
+            )
             self._needs_acquire = needs_acquire
         return limiter
 

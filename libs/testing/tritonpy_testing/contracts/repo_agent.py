@@ -50,12 +50,16 @@ class RepoAgentContract(PluginContract):
         folder = agent.act(AgentAction.LOAD, model)
         loaded = AgentModel(model.name, folder or model.path, model.parameters)
         for action in (AgentAction.LOAD_COMPLETE, AgentAction.UNLOAD, AgentAction.UNLOAD_COMPLETE):
-            assert agent.act(action, loaded) is None, f"{action.name} returned a folder: only LOAD replaces it"
+            assert agent.act(action, loaded) is None, (
+                f"{action.name} returned a folder: only LOAD replaces it"
+            )
 
     def test_a_failed_load_is_accepted(self, tmp_path: Path) -> None:
         agent, model = self.make(), self.model(tmp_path / "model", self.parameters)
         agent.act(AgentAction.LOAD, model)
-        assert agent.act(AgentAction.LOAD_FAIL, model) is None, "LOAD_FAIL returned a folder: only LOAD replaces it"
+        assert agent.act(AgentAction.LOAD_FAIL, model) is None, (
+            "LOAD_FAIL returned a folder: only LOAD replaces it"
+        )
 
     @only_if(given("refused_parameters"))
     def test_a_refusal_has_a_text(self, tmp_path: Path) -> None:

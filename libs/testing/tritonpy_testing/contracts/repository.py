@@ -79,9 +79,13 @@ class RepositoryContract(PluginContract):
         url = self.place(tmp_path, MODELS)
         repository = self.open(tmp_path, url)
         before = repository.scan()
-        self.place(tmp_path, {**MODELS, "one": {**MODELS["one"], "2/model.onnx": b"a changed second"}})
+        self.place(
+            tmp_path, {**MODELS, "one": {**MODELS["one"], "2/model.onnx": b"a changed second"}}
+        )
         after = repository.scan()
-        assert after["one"].fingerprint != before["one"].fingerprint, "the model's fingerprint did not change"
+        assert after["one"].fingerprint != before["one"].fingerprint, (
+            "the model's fingerprint did not change"
+        )
         assert after["one"].files["2/model.onnx"] != before["one"].files["2/model.onnx"], (
             "the file's fingerprint did not change"
         )
@@ -94,7 +98,9 @@ class RepositoryContract(PluginContract):
         after = repository.scan()
         assert set(after) == {"one"}
         assert set(after["one"].files) == {"1/model.onnx"}
-        assert after["one"].fingerprint != before["one"].fingerprint, "removing a file did not change the fingerprint"
+        assert after["one"].fingerprint != before["one"].fingerprint, (
+            "removing a file did not change the fingerprint"
+        )
         repository.close()
 
     def test_localize_provides_the_files(self, tmp_path: Path) -> None:
@@ -102,7 +108,9 @@ class RepositoryContract(PluginContract):
         for name, listing in repository.scan().items():
             folder = repository.localize(listing)
             found = {
-                path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+                path.relative_to(folder).as_posix(): path.read_bytes()
+                for path in folder.rglob("*")
+                if path.is_file()
             }
             assert found == MODELS[name], f"localize() provided {sorted(found)} for '{name}'"
             repository.release(folder)

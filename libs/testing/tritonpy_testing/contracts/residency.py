@@ -25,7 +25,8 @@ from tritonpy_testing.model_repository import ModelRepository
 Array = npt.NDArray[Any]
 CONFIG = """
     backend: "contract"
-    input {{ name: "IN" data_type: TYPE_FP32 dims: 2 }} output {{ name: "OUT" data_type: TYPE_FP32 dims: 2 }}
+    input {{ name: "IN" data_type: TYPE_FP32 dims: 2 }}
+    output {{ name: "OUT" data_type: TYPE_FP32 dims: 2 }}
     parameters {{ key: "memory_bytes" value {{ string_value: "{0}" }} }}
     parameters {{ key: "broken" value {{ string_value: "{1}" }} }}
 """
@@ -78,7 +79,7 @@ class ResidencyPolicyContract(PluginContract):
 
     @contextmanager
     def serving(self, folder: Path, **memory: Any) -> Iterator[tuple[InProcessClient, LoadCounter]]:
-        """Run a server with the models in `folder`, which are lazy; `memory` is the section of server.yaml."""
+        """Run a server with the lazy models in `folder`; `memory` is a section of server.yaml."""
         counter = LoadCounter()
         config = {
             "repositories": [{"url": str(folder)}],
@@ -103,7 +104,9 @@ class ResidencyPolicyContract(PluginContract):
         _add(tmp_path, "a")
         with self.serving(tmp_path) as (client, counter), ThreadPoolExecutor(WAITING) as pool:
             answers = pool.map(lambda number: _infer(client, "a", number), range(WAITING))
-            assert [answer.tolist() for answer in answers] == [[2.0 * number] * 2 for number in range(WAITING)]
+            assert [answer.tolist() for answer in answers] == [
+                [2.0 * number] * 2 for number in range(WAITING)
+            ]
             assert counter.loads == {"a": 1}
 
     def test_a_failed_load_fails_its_requests(self, tmp_path: Path) -> None:
@@ -117,7 +120,9 @@ class ResidencyPolicyContract(PluginContract):
         with self.serving(tmp_path, budget="1MiB") as (client, counter):
             for name in ("a", "b", "a"):
                 assert (_infer(client, name, 3) == 6).all()
-                assert [each for each, state in _states(client).items() if state == "READY"] == [name]
+                assert [each for each, state in _states(client).items() if state == "READY"] == [
+                    name
+                ]
             assert counter.loads == {"a": 2, "b": 1}
 
     def test_a_pinned_model_is_never_evicted(self, tmp_path: Path) -> None:

@@ -23,13 +23,17 @@ Array = npt.NDArray[Any]
 INSTANCES = 2
 CONFIG = f"""
     backend: "contract" max_batch_size: 4
-    input {{ name: "IN" data_type: TYPE_FP32 dims: 2 }} output {{ name: "OUT" data_type: TYPE_FP32 dims: 2 }}
+    input {{ name: "IN" data_type: TYPE_FP32 dims: 2 }}
+    output {{ name: "OUT" data_type: TYPE_FP32 dims: 2 }}
     instance_group {{ count: {INSTANCES} kind: KIND_CPU }}
 """
 
 
 class ContractBackend(Backend):
-    """Doubles its input and rejects negative values. With the parameter `broken` it does not load."""
+    """Doubles its input and rejects negative values.
+
+    With the parameter `broken` it does not load.
+    """
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
@@ -50,7 +54,9 @@ class _Backends:
 
 
 class RunnerFactoryContract(PluginContract):
-    """The contract of `RunnerFactory`. Set `plugin_class`, `name`, and `plugin` unless it is installed.
+    """The contract of `RunnerFactory`.
+
+    Set `plugin_class`, `name`, and `plugin` unless it is installed.
 
         class TestInline(RunnerFactoryContract):
             plugin_class = InlineFactory
@@ -75,7 +81,9 @@ class RunnerFactoryContract(PluginContract):
             "frontends": frontends,
             "control": {"mode": "explicit"},
         }
-        plugins: Sequence[Any] = [_Backends] if self.installed or self.plugin is None else [_Backends, self.plugin]
+        plugins: Sequence[Any] = (
+            [_Backends] if self.installed or self.plugin is None else [_Backends, self.plugin]
+        )
         with running_server(config, plugins) as server:
             yield InProcessClient(server)
 
@@ -97,7 +105,9 @@ class RunnerFactoryContract(PluginContract):
             assert (_infer(client, 3) == 6).all()
 
     def test_a_model_that_fails_to_load_reports_its_error(self, tmp_path: Path) -> None:
-        with self.serving(tmp_path, 'parameters { key: "broken" value { string_value: "1" } }') as client:
+        with self.serving(
+            tmp_path, 'parameters { key: "broken" value { string_value: "1" } }'
+        ) as client:
             try:
                 client.load_model("doubled")
             except InferenceServerException as error:

@@ -15,7 +15,9 @@ from tritonpy_testing.scheduler_harness import SchedulerHarness
 from tritonpy_testing.toy_engine import ToyEngine
 
 SEEDS = range(20)
-ANSWERED_TOO_EARLY = "the requests ended without an execution: does the configuration let them time out?"
+ANSWERED_TOO_EARLY = (
+    "the requests ended without an execution: does the configuration let them time out?"
+)
 
 
 def _has_instances(contract: Any) -> bool:
@@ -45,19 +47,29 @@ class SchedulerContract(PluginContract):
         """Return the next request (optional)."""
         config = harness.scheduler.context.config
         rows = random.randint(1, min(config.max_batch_size, 3)) if config.max_batch_size > 0 else 1
-        inputs = {name: Tensor.from_numpy(name, array) for name, array in random_inputs(config, random, rows).items()}
+        inputs = {
+            name: Tensor.from_numpy(name, array)
+            for name, array in random_inputs(config, random, rows).items()
+        }
         return InferRequest(config.name or "model", inputs, harness.recorder.sink, batch_size=rows)
 
     def make(self, engine: Engine, instances: int = 1) -> SchedulerHarness:
         """Return the harness of a new scheduler."""
         config = model_config(self.config)
         context = SchedulerContext(
-            name=config.name or "model", version=1, config=config, engine=engine, policy=self._policy, wake=lambda: None
+            name=config.name or "model",
+            version=1,
+            config=config,
+            engine=engine,
+            policy=self._policy,
+            wake=lambda: None,
         )
         return SchedulerHarness(self.plugin_class(context), range(instances))
 
     def _policy(self, name: str) -> BatchPolicy:
-        kind: type[BatchPolicy] = self.manager().get("tritonpy_batch_policies", name, "batch policy").load()
+        kind: type[BatchPolicy] = (
+            self.manager().get("tritonpy_batch_policies", name, "batch policy").load()
+        )
         return kind(model_config(self.config))
 
     def test_every_request_is_answered_exactly_once(self) -> None:
@@ -85,15 +97,21 @@ class SchedulerContract(PluginContract):
         with self.make_engine() as engine:
             harness = self._filled(engine, 20)
             for batch in harness.finish(limit=1):
-                assert len(batch.requests) == 1, f"take(limit=1) returned {len(batch.requests)} requests"
+                assert len(batch.requests) == 1, (
+                    f"take(limit=1) returned {len(batch.requests)} requests"
+                )
 
     @only_if(_has_instances)
     def test_an_empty_queue_is_not_ready(self) -> None:
         with self.make_engine() as engine:
             harness = self.make(engine)
             for _ in range(2):
-                assert harness.scheduler.ready(0, harness.now_ns) is False, "ready() returned True for an empty queue"
-                assert harness.scheduler.take(0, harness.now_ns) is None, "take() returned a batch from an empty queue"
+                assert harness.scheduler.ready(0, harness.now_ns) is False, (
+                    "ready() returned True for an empty queue"
+                )
+                assert harness.scheduler.take(0, harness.now_ns) is None, (
+                    "take() returned a batch from an empty queue"
+                )
                 harness.enqueue(self.make_request(harness, Random(0)))
                 harness.finish()
 
@@ -106,7 +124,9 @@ class SchedulerContract(PluginContract):
                 "pending() does not list the waiting requests"
             )
             harness.finish()
-            assert not harness.scheduler.pending(), "pending() lists requests that have their final response"
+            assert not harness.scheduler.pending(), (
+                "pending() lists requests that have their final response"
+            )
 
     @only_if(_has_instances)
     def test_coalesced_requests_are_taken_all_or_none(self) -> None:
@@ -116,7 +136,9 @@ class SchedulerContract(PluginContract):
             taken = harness.enqueue_many(coalesced)
             waiting = {id(request) for request in harness.scheduler.pending()}
             requested = {id(request) for request in harness.unanswered()}
-            assert waiting == requested, f"enqueue_many() said {taken} and pending() does not fit that"
+            assert waiting == requested, (
+                f"enqueue_many() said {taken} and pending() does not fit that"
+            )
             answered = [request for request in coalesced if harness.recorder.responses(request)]
             assert not answered, "enqueue_many() answered a request"
             harness.finish()
@@ -131,7 +153,9 @@ class SchedulerContract(PluginContract):
             [responses] = harness.recorder.wait(cancelled, timeout_s=0)
             error = responses[-1].error
             assert error is not None, "a cancelled request ended without an error"
-            assert error.code == Code.CANCELLED, f"a cancelled request ended with {error.code.name}: {error}"
+            assert error.code == Code.CANCELLED, (
+                f"a cancelled request ended with {error.code.name}: {error}"
+            )
             for batch in harness.finish():
                 assert cancelled not in batch.requests, "a cancelled request was executed"
             harness.recorder.check(*harness.enqueued)
@@ -197,7 +221,9 @@ class SchedulerContract(PluginContract):
             assert batch is not None, ANSWERED_TOO_EARLY
             harness.scheduler.lost(0)
             for request in batch.requests:
-                assert not request.finished, "lost() responded to a request of the instance, which its runner does"
+                assert not request.finished, (
+                    "lost() responded to a request of the instance, which its runner does"
+                )
             harness.complete(batch)
             harness.finish()
             harness.recorder.check(*harness.enqueued)

@@ -32,7 +32,9 @@ class SharingContract(PluginContract):
 
     def test_header_names_are_in_lower_case(self) -> None:
         headers = self.make().headers()
-        assert all(name == name.lower() != "" for name in headers), "header names are compared in lower case"
+        assert all(name == name.lower() != "" for name in headers), (
+            "header names are compared in lower case"
+        )
 
     def test_a_request_is_admitted_and_ends(self) -> None:
         sharing, request = self.make(), _request()
@@ -56,7 +58,9 @@ class SharingContract(PluginContract):
         assert len(line) == len(order) == 19
         assert requests[3] not in line
         assert requests[4] in line
-        assert [line.popleft() for _ in order] == order, "the queue's iteration order differs from its execution order"
+        assert [line.popleft() for _ in order] == order, (
+            "the queue's iteration order differs from its execution order"
+        )
         line.append(requests[0])
         line.clear()
         assert list(line) == []

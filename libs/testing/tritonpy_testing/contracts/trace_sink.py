@@ -48,15 +48,23 @@ class TraceSinkContract(PluginContract):
 
     def test_malformed_headers_continue_no_trace(self) -> None:
         sink = self.make()
-        assert all(name == name.lower() for name in sink.headers), "header names are compared in lower case"
-        for headers in ({}, dict.fromkeys(sink.headers, ""), dict.fromkeys(sink.headers, "\xff nonsense")):
+        assert all(name == name.lower() for name in sink.headers), (
+            "header names are compared in lower case"
+        )
+        for headers in (
+            {},
+            dict.fromkeys(sink.headers, ""),
+            dict.fromkeys(sink.headers, "\xff nonsense"),
+        ):
             assert sink.propagated(headers) is None, f"{headers} continued a trace"
         sink.close()
 
     @only_if(given("caller_headers"))
     def test_a_caller_s_trace_is_continued(self) -> None:
         sink = self.make()
-        assert set(self.caller_headers) <= set(sink.headers), "`headers` does not list the headers that it reads"
+        assert set(self.caller_headers) <= set(sink.headers), (
+            "`headers` does not list the headers that it reads"
+        )
         caller = sink.propagated(self.caller_headers)
         assert caller is not None
         for family in _families(sink, caller):
@@ -82,12 +90,19 @@ def _families(sink: TraceSink, caller: Any) -> list[TraceFamily]:
     One is of an answered request with a child, the others of a failed, a refused and a streamed
     request.
     """
-    return [_finished(sink, caller), _failed(sink, caller), _refused(sink, caller), _streamed(sink, caller)]
+    return [
+        _finished(sink, caller),
+        _failed(sink, caller),
+        _refused(sink, caller),
+        _streamed(sink, caller),
+    ]
 
 
 def _root(sink: TraceSink, caller: Any) -> Trace:
     level = TraceLevel.TIMESTAMPS | (TraceLevel.TENSORS if sink.takes_tensors else TraceLevel.OFF)
-    trace = TraceFamily(level, TraceRule(level, 1, -1, 0, ""), caller, sink.begun, lambda _: None).trace()
+    trace = TraceFamily(
+        level, TraceRule(level, 1, -1, 0, ""), caller, sink.begun, lambda _: None
+    ).trace()
     assert trace is not None
     return trace
 
@@ -95,7 +110,14 @@ def _root(sink: TraceSink, caller: Any) -> Trace:
 def _request(trace: Trace | None, *, executed: bool) -> InferRequest:
     now, tensor = now_ns(), Tensor.from_numpy("T", np.zeros((1, 2), np.float32))
     request = InferRequest(
-        "model", {"T": tensor}, RecordingSink().sink, 1, "id", trace=trace, received_ns=now, queued_ns=now
+        "model",
+        {"T": tensor},
+        RecordingSink().sink,
+        1,
+        "id",
+        trace=trace,
+        received_ns=now,
+        queued_ns=now,
     )
     if executed:
         request.batch = Batch([request], start_ns=now, input_end_ns=now, infer_end_ns=now)
@@ -120,7 +142,9 @@ def _finished(sink: TraceSink, caller: Any) -> TraceFamily:
 def _failed(sink: TraceSink, caller: Any) -> TraceFamily:
     root = _root(sink, caller)
     request = _request(root, executed=False)
-    root.responded(request, InferResponse.failed(request, Internal("it failed before it ran")), now_ns())
+    root.responded(
+        request, InferResponse.failed(request, Internal("it failed before it ran")), now_ns()
+    )
     root.end()
     return root.family
 
@@ -136,7 +160,9 @@ def _streamed(sink: TraceSink, caller: Any) -> TraceFamily:
     root = _root(sink, caller)
     request = _request(root, executed=True)
     for _ in range(2):
-        root.responded(request, InferResponse(list(request.inputs.values()), "model", 1, final=False), now_ns())
+        root.responded(
+            request, InferResponse(list(request.inputs.values()), "model", 1, final=False), now_ns()
+        )
     root.responded(request, InferResponse((), "model", 1, empty=True), now_ns())
     root.end()
     return root.family

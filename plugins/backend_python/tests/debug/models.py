@@ -38,14 +38,21 @@ def finalize(self):
 """
 
 
-def double(repository: Path, name: str = "double", methods: str = DOUBLE, config: str = CONFIG) -> Path:
+def double(
+    repository: Path, name: str = "double", methods: str = DOUBLE, config: str = CONFIG
+) -> Path:
     """Write a model and return its folder."""
     return write_model(repository, name, methods, config)
 
 
 def request_file(folder: Path, *values: int, **more: Any) -> str:
     """Write a request and return its path."""
-    body = {"inputs": [{"name": "IN", "shape": [len(values)], "datatype": "INT64", "data": list(values)}], **more}
+    body = {
+        "inputs": [
+            {"name": "IN", "shape": [len(values)], "datatype": "INT64", "data": list(values)}
+        ],
+        **more,
+    }
     file = folder / f"request_{len(list(folder.iterdir()))}.json"
     file.write_text(json.dumps(body))
     return str(file)
@@ -68,4 +75,8 @@ async def execute(self, requests):
 
 def outputs(printed: str) -> list[Any]:
     """Return the data of each response in the printed lines."""
-    return [json.loads(line)["outputs"][0]["data"] for line in printed.splitlines() if line.startswith('{"model_name"')]
+    return [
+        json.loads(line)["outputs"][0]["data"]
+        for line in printed.splitlines()
+        if line.startswith('{"model_name"')
+    ]

@@ -96,4 +96,6 @@ def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
 
 
 def _run(command: Sequence[str], stdin: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    return subprocess.run(
+        command, input=stdin, capture_output=True, text=True, timeout=WAIT_S, check=False
+    )

@@ -51,8 +51,14 @@ def test_only_the_models_part_of_a_traceback_is_printed(tmp_path: Path) -> None:
     assert "Traceback (most recent call last):\n" in done.stderr
     assert "ValueError: thirteen cannot be doubled" in done.stderr
     assert "tritonpy" not in done.stderr
-    (error,) = [json.loads(line)["error"] for line in done.stdout.splitlines() if line.startswith('{"error"')]
-    assert error.startswith("Failed to process the request(s) for model 'double_0', message: ValueError: thirteen")
+    (error,) = [
+        json.loads(line)["error"]
+        for line in done.stdout.splitlines()
+        if line.startswith('{"error"')
+    ]
+    assert error.startswith(
+        "Failed to process the request(s) for model 'double_0', message: ValueError: thirteen"
+    )
 
 
 def test_every_response_of_a_decoupled_model_is_printed(tmp_path: Path) -> None:
@@ -81,7 +87,10 @@ def test_called_models_are_loaded_with_an_option(tmp_path: Path) -> None:
     folder = double(tmp_path, "caller", CALLER)
     alone = run(str(folder), "--request", request_file(tmp_path, 4))
     assert alone.returncode == 1
-    assert "'caller' called the model 'double', which is not loaded here: add --with double" in alone.stderr
+    assert (
+        "'caller' called the model 'double', which is not loaded here: add --with double"
+        in alone.stderr
+    )
     done = run(str(folder), "--request", request_file(tmp_path, 4), "--with", "double")
     assert (done.returncode, outputs(done.stdout)) == (0, [[8]])
     missing = run(str(folder), "--request", request_file(tmp_path, 4), "--with", "missing")
@@ -112,16 +121,16 @@ def test_coroutines_await_other_models_in_the_main_thread(tmp_path: Path) -> Non
 
 
 def test_a_recursive_call_is_rejected(tmp_path: Path) -> None:
-    folder = double(tmp_path, methods=CALLER, config=CONFIG + "instance_group { count: 2 kind: KIND_CPU }")
+    folder = double(
+        tmp_path, methods=CALLER, config=CONFIG + "instance_group { count: 2 kind: KIND_CPU }"
+    )
     done = run(str(folder), "--request", request_file(tmp_path, 4))
     assert done.returncode == 1
     assert "the call would deadlock" in done.stderr
 
 
 def test_a_debugged_model_has_one_instance_and_no_limits(tmp_path: Path) -> None:
-    more = (
-        'instance_group { count: 3 kind: KIND_CPU } parameters { key: "isolation" value { string_value: "process" } } '
-    )
+    more = 'instance_group { count: 3 kind: KIND_CPU } parameters { key: "isolation" value { string_value: "process" } } '
     more += 'parameters { key: "EXECUTION_LIMIT_SECONDS" value { string_value: "1" } }'
     folder = double(tmp_path, config=CONFIG + more)
     done = run(str(folder), "--request", request_file(tmp_path, 1))
@@ -133,9 +142,17 @@ def test_a_model_with_its_own_environment_is_rejected_with_a_remedy(tmp_path: Pa
     (folder / "requirements.txt").write_text("numpy\n")
     refused = run(str(folder), "--request", request_file(tmp_path, 1))
     assert refused.returncode == 1
-    for part in ("its own environment", str(folder / "requirements.txt"), "--this-interpreter", "debugpy"):
+    for part in (
+        "its own environment",
+        str(folder / "requirements.txt"),
+        "--this-interpreter",
+        "debugpy",
+    ):
         assert part in refused.stderr
-    assert run(str(folder), "--request", request_file(tmp_path, 1), "--this-interpreter").returncode == 0
+    assert (
+        run(str(folder), "--request", request_file(tmp_path, 1), "--this-interpreter").returncode
+        == 0
+    )
 
 
 def test_the_log_of_a_model_is_printed(tmp_path: Path) -> None:
@@ -143,7 +160,10 @@ def test_the_log_of_a_model_is_printed(tmp_path: Path) -> None:
         tmp_path,
         methods="def execute(self, requests): pb_utils.Logger.log_info('hello') or pb_utils.Logger.log_verbose('psst')",
     )
-    plain, verbose = (run(str(folder), "--request", request_file(tmp_path, 1), *more) for more in ((), ("--verbose",)))
+    plain, verbose = (
+        run(str(folder), "--request", request_file(tmp_path, 1), *more)
+        for more in ((), ("--verbose",))
+    )
     assert "hello" in plain.stderr
     assert "psst" not in plain.stderr
     assert "psst" in verbose.stderr
@@ -161,7 +181,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(("arguments", "text"), BAD, ids=lambda value: str(value)[:30])
-def test_invalid_arguments_are_errors_without_traceback(tmp_path: Path, arguments: list[str], text: str) -> None:
+def test_invalid_arguments_are_errors_without_traceback(
+    tmp_path: Path, arguments: list[str], text: str
+) -> None:
     known = {"MODEL": str(double(tmp_path)), "FILE": request_file(tmp_path, 1)}
     done = run(*[known.get(each, each.replace("MODEL", known["MODEL"])) for each in arguments])
     assert done.returncode == 1
@@ -179,7 +201,9 @@ def test_a_model_of_another_backend_is_rejected(tmp_path: Path) -> None:
 
 def test_a_rejected_request_prints_an_error(tmp_path: Path) -> None:
     folder, file = double(tmp_path), tmp_path / "request.json"
-    file.write_text('{"inputs": [{"name": "OTHER", "shape": [1], "datatype": "INT64", "data": [1]}]}')
+    file.write_text(
+        '{"inputs": [{"name": "OTHER", "shape": [1], "datatype": "INT64", "data": [1]}]}'
+    )
     done = run(str(folder), "--request", str(file))
     assert done.returncode == 1
     assert "OTHER" in json.loads(done.stdout.splitlines()[1])["error"]

@@ -23,7 +23,11 @@ def live_port(terminal: Terminal) -> int:
 
 def post(port: int, *values: int, model: str = "double") -> Any:
     """Send a request over HTTP and return the body of the response."""
-    body = {"inputs": [{"name": "IN", "shape": [len(values)], "datatype": "INT64", "data": list(values)}]}
+    body = {
+        "inputs": [
+            {"name": "IN", "shape": [len(values)], "datatype": "INT64", "data": list(values)}
+        ]
+    }
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/v2/models/{model}/infer",
         json.dumps(body).encode(),
@@ -63,7 +67,9 @@ def test_quitting_the_debugger_ends_the_command(tmp_path: Path) -> None:
         assert "BdbQuit" in answer.result()["error"]
 
 
-def test_clients_are_served_sequentially_and_exceptions_do_not_end_the_command(tmp_path: Path) -> None:
+def test_clients_are_served_sequentially_and_exceptions_do_not_end_the_command(
+    tmp_path: Path,
+) -> None:
     folder = double(tmp_path)
     with Terminal(str(folder), "--http-port", "0", "--grpc-port", "0") as terminal:
         port = live_port(terminal)

@@ -45,11 +45,16 @@ def ctrl_c() -> None:
 
 
 def test_functions_run_in_the_main_thread_and_return_results() -> None:
-    assert Run(lambda main_thread: main_thread.run(threading.current_thread)).result is threading.main_thread()
+    assert (
+        Run(lambda main_thread: main_thread.run(threading.current_thread)).result
+        is threading.main_thread()
+    )
 
 
 def test_exceptions_of_functions_are_raised() -> None:
-    assert isinstance(Run(lambda main_thread: main_thread.run(lambda: 1 / 0)).result, ZeroDivisionError)
+    assert isinstance(
+        Run(lambda main_thread: main_thread.run(lambda: 1 / 0)).result, ZeroDivisionError
+    )
 
 
 def test_functions_of_many_threads_run_sequentially() -> None:

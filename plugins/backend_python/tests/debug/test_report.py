@@ -30,7 +30,9 @@ def test_contract_errors_have_no_traceback(capsys: pytest.CaptureFixture[str]) -
     assert reporter.has_reported
 
 
-def test_a_traceback_begins_with_the_models_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_traceback_begins_with_the_models_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "model.py"
     file.write_text(
         "class TritonPythonModel:\n    @staticmethod\n    def auto_complete_config(config):\n        raise ValueError('no')\n"
@@ -46,7 +48,9 @@ def test_a_traceback_begins_with_the_models_code(tmp_path: Path, capsys: pytest.
         error.__traceback__ = trace.tb_next  # omits the frame of this test
         reporter.report(error)
     printed = capsys.readouterr().err
-    assert printed.startswith(f'Traceback (most recent call last):\n  File "{file}", line 4, in auto_complete_config\n')
+    assert printed.startswith(
+        f'Traceback (most recent call last):\n  File "{file}", line 4, in auto_complete_config\n'
+    )
     assert printed.endswith("ValueError: no\n")
 
 

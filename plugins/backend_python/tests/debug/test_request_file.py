@@ -12,11 +12,15 @@ from tritonpy import SequenceInfo, StartupError
 from tritonpy_backend_python.debug.request_file import FileRequest, read_request
 
 
-def given(name: str = "IN", datatype: str = "INT32", shape: Any = (2,), **more: Any) -> dict[str, Any]:
+def given(
+    name: str = "IN", datatype: str = "INT32", shape: Any = (2,), **more: Any
+) -> dict[str, Any]:
     return {"name": name, "datatype": datatype, "shape": list(shape), **more}
 
 
-def read(folder: Path, *inputs: dict[str, Any], binary: bytes | None = None, **more: Any) -> FileRequest:
+def read(
+    folder: Path, *inputs: dict[str, Any], binary: bytes | None = None, **more: Any
+) -> FileRequest:
     header = json.dumps({"inputs": inputs, **more}).encode()
     file = folder / "request.json"
     file.write_bytes(header + (binary or b""))
@@ -46,7 +50,10 @@ def test_values_are_converted_to_their_datatype(
 
 @pytest.mark.parametrize("data", [[1, 2, 3, 4], [[1, 2], [3, 4]], [[[1], [2]], [[3], [4]]]])
 def test_values_may_be_nested_or_flat(tmp_path: Path, data: Any) -> None:
-    assert read(tmp_path, given(shape=(2, 2), data=data)).inputs["IN"].numpy().tolist() == [[1, 2], [3, 4]]
+    assert read(tmp_path, given(shape=(2, 2), data=data)).inputs["IN"].numpy().tolist() == [
+        [1, 2],
+        [3, 4],
+    ]
 
 
 def test_tensors_may_follow_in_binary_form(tmp_path: Path) -> None:
@@ -72,9 +79,17 @@ def test_all_fields_of_a_request_are_read(tmp_path: Path) -> None:
         "binary_data_output": True,
         "own": "x",
     }
-    outputs = [{"name": "A"}, {"name": "B", "parameters": {"classification": 3, "binary_data": True}}]
+    outputs = [
+        {"name": "A"},
+        {"name": "B", "parameters": {"classification": 3, "binary_data": True}},
+    ]
     request = read(tmp_path, given(data=[1, 2]), id="42", parameters=parameters, outputs=outputs)
-    assert (request.id, request.priority, request.timeout_us, request.parameters) == ("42", 2, 5, {"own": "x"})
+    assert (request.id, request.priority, request.timeout_us, request.parameters) == (
+        "42",
+        2,
+        5,
+        {"own": "x"},
+    )
     assert request.sequence == SequenceInfo(7, start=True)
     assert request.outputs is not None
     assert {name: spec.classification for name, spec in request.outputs.items()} == {"A": 0, "B": 3}
@@ -90,17 +105,25 @@ def test_all_fields_of_a_request_are_read(tmp_path: Path) -> None:
         ([given(datatype="BYTES", data=["a", 1])], None, "so its elements must be strings"),
         ([given(datatype="INT33", data=[1, 2])], None, "unknown datatype 'INT33'"),
         ([given()], None, "neither 'data' nor a 'binary_data_size'; .*--header-length"),
-        ([given(parameters={"binary_data_size": 8})], b"1234", "needs 8 bytes after the JSON text, 4 are left"),
+        (
+            [given(parameters={"binary_data_size": 8})],
+            b"1234",
+            "needs 8 bytes after the JSON text, 4 are left",
+        ),
         ([given(data=[1, 2])], b"1234", "4 bytes after the JSON text belong to no input"),
         ([{"name": "IN"}], None, "missing required field `shape`"),
     ],
 )
-def test_invalid_inputs_are_errors(tmp_path: Path, inputs: list[Any], binary: bytes | None, text: str) -> None:
+def test_invalid_inputs_are_errors(
+    tmp_path: Path, inputs: list[Any], binary: bytes | None, text: str
+) -> None:
     with pytest.raises(StartupError, match=text):
         read(tmp_path, *inputs, binary=binary)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"inputs": 3}', '{"inputs": [], "id": 3}'])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "{}", '{"inputs": 3}', '{"inputs": [], "id": 3}']
+)
 def test_an_invalid_body_is_an_error(tmp_path: Path, content: str) -> None:
     file = tmp_path / "request.json"
     file.write_text(content)

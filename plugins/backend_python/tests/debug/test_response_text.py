@@ -20,7 +20,11 @@ def test_a_response_has_the_http_format() -> None:
 
 
 def test_absent_fields_are_omitted() -> None:
-    assert set(json.loads(response_text(InferResponse((), "m", 1)))) == {"model_name", "model_version", "outputs"}
+    assert set(json.loads(response_text(InferResponse((), "m", 1)))) == {
+        "model_name",
+        "model_version",
+        "outputs",
+    }
 
 
 @pytest.mark.parametrize(
@@ -39,4 +43,6 @@ def test_every_datatype_has_a_json_form(array: np.ndarray, data: list[object]) -
 
 
 def test_an_error_response_only_has_the_error() -> None:
-    assert json.loads(response_text(InferResponse((), "m", 1, error=Internal("no ü")))) == {"error": "no ü"}
+    assert json.loads(response_text(InferResponse((), "m", 1, error=Internal("no ü")))) == {
+        "error": "no ü"
+    }

@@ -11,10 +11,22 @@ from pathlib import Path
 from tritonpy_backend_python.environments.archive import extract
 
 
-def tar_entry(name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, target: str = "", mode: int = 0o644):
+def tar_entry(
+    name: str,
+    content: bytes = b"",
+    kind: bytes = tarfile.REGTYPE,
+    target: str = "",
+    mode: int = 0o644,
+):
     """Return a member of a tar archive."""
     info = tarfile.TarInfo(name)
-    info.type, info.linkname, info.mode, info.mtime, info.size = kind, target, mode, 1_600_000_000, len(content)
+    info.type, info.linkname, info.mode, info.mtime, info.size = (
+        kind,
+        target,
+        mode,
+        1_600_000_000,
+        len(content),
+    )
     return info, content
 
 
@@ -60,4 +72,8 @@ def unpack(path: Path, log: logging.LoggerAdapter[logging.Logger]) -> Path:
 
 def contents(folder: Path) -> dict[str, str]:
     """Return the texts of all files below a folder."""
-    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }

@@ -120,7 +120,10 @@ def venv(tmp_path: Path) -> Venv:
 def require_uv() -> None:
     """Skip the test if uv does not work."""
     found = shutil.which("uv")
-    if not found or subprocess.run([found, "--version"], capture_output=True, check=False).returncode:
+    if (
+        not found
+        or subprocess.run([found, "--version"], capture_output=True, check=False).returncode
+    ):
         pytest.skip("needs uv")
 
 
@@ -136,6 +139,11 @@ def output_of(environment: Environment, code: str, *arguments: str) -> str:
     """Return the output of a program in the environment."""
     command = environment.command(["-c", code, *arguments])
     done = subprocess.run(
-        command, env=environment.process_variables(), capture_output=True, text=True, check=True, cwd="/"
+        command,
+        env=environment.process_variables(),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
     )
     return done.stdout.strip()

@@ -12,5 +12,7 @@ from tritonpy_backend_python.options import PythonOptions
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
 model = Path(sys.argv[1])
 log = logging.LoggerAdapter(logging.getLogger("loader"), {})
-environment = resolve_environment(model, model / "1", {}, PythonOptions(environments_dir=sys.argv[2]), log)
+environment = resolve_environment(
+    model, model / "1", {}, PythonOptions(environments_dir=sys.argv[2]), log
+)
 print(f"interpreter {environment.interpreter}", flush=True)

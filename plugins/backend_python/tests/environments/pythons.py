@@ -32,4 +32,9 @@ def make_venv(folder: Path, interpreter: Path | str) -> Path:
 
 def _runs(path: Path, version: str) -> bool:
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
-    return subprocess.run([path, "-c", code], capture_output=True, text=True, check=False).stdout.strip() == version
+    return (
+        subprocess.run(
+            [path, "-c", code], capture_output=True, text=True, check=False
+        ).stdout.strip()
+        == version
+    )

@@ -47,7 +47,12 @@ def test_tar_archives_of_any_name_are_extracted(tmp_path: Path, log: Log, mode: 
         mode=mode,
     )
     folder = unpack(path, log)
-    assert contents(folder) == {"bin/tool": "tool", "lib/a.py": "a", "lib/b.py": "a", "bin/other": "a"}
+    assert contents(folder) == {
+        "bin/tool": "tool",
+        "lib/a.py": "a",
+        "lib/b.py": "a",
+        "bin/other": "a",
+    }
     assert (folder / "lib" / "empty").is_dir()
     assert os.readlink(folder / "lib64") == "lib"
     assert (folder / "lib" / "b.py").samefile(folder / "lib" / "a.py")
@@ -79,14 +84,19 @@ def test_a_tar_that_ends_with_a_zip_is_a_tar(tmp_path: Path, log: Log):
 @pytest.mark.parametrize("content", [b"", b"hello\n", b"\x1f\x8b nothing", b"PK\x03\x04"])
 def test_other_files_are_rejected(tmp_path: Path, log: Log, content: bytes):
     (tmp_path / "e.tar.gz").write_bytes(content)
-    with pytest.raises(Internal, match=r"Failed to extract .*e\.tar\.gz: it is neither a tar archive, .* nor a zip"):
+    with pytest.raises(
+        Internal, match=r"Failed to extract .*e\.tar\.gz: it is neither a tar archive, .* nor a zip"
+    ):
         unpack(tmp_path / "e.tar.gz", log)
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
 def test_a_truncated_archive_is_an_error(tmp_path: Path, log: Log, mode: str):
     path = write_tar(
-        tmp_path / "e", tar_entry("a", os.urandom(100_000)), tar_entry("b", os.urandom(100_000)), mode=mode
+        tmp_path / "e",
+        tar_entry("a", os.urandom(100_000)),
+        tar_entry("b", os.urandom(100_000)),
+        mode=mode,
     )
     path.write_bytes(path.read_bytes()[:60_000])
     with pytest.raises(Internal, match="Failed to extract"):
@@ -110,20 +120,42 @@ def test_the_progress_of_an_extraction_is_logged(
     unpack(path, log)
     lines = [record.getMessage() for record in caplog.records]
     assert lines[0].startswith(f"extracting {path} (0.0 MB) into {tmp_path / 'out'}")
-    assert any(line.startswith(f"extracting {path}: ") and line.endswith(" %, 1 files") for line in lines)
+    assert any(
+        line.startswith(f"extracting {path}: ") and line.endswith(" %, 1 files") for line in lines
+    )
     assert lines[-1].startswith(f"extracted {path}: 2 files, 2.0 MB, ")
 
 
 def test_a_full_disk_is_reported_with_the_needed_space(tmp_path: Path):
-    path = write_tar(tmp_path / "e.tgz", tar_entry("a", bytes(100_000)), tar_entry("b", bytes(3_400_000)))
+    path = write_tar(
+        tmp_path / "e.tgz", tar_entry("a", bytes(100_000)), tar_entry("b", bytes(3_400_000))
+    )
     (tmp_path / "disk").mkdir()
     script = 'mount -t tmpfs -o size=1m none "$1" && shift && exec "$@"'
-    alone = ["unshare", "--user", "--map-root-user", "--mount", "bash", "-c", script, "mount", str(tmp_path / "disk")]
-    if shutil.which("unshare") is None or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+    alone = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "bash",
+        "-c",
+        script,
+        "mount",
+        str(tmp_path / "disk"),
+    ]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode
+    ):
         pytest.skip("needs the right to mount a small disk")
     out = tmp_path / "disk" / "out"
     code = [sys.executable, "-c", textwrap.dedent(FULL_DISK), str(path), str(out)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([*alone, *code], capture_output=True, text=True, check=True, env=environment)
-    assert f"Failed to extract {path}: the disk of {out} is full: 3.5 MB are needed, 1.0 MB are free" in done.stdout
+    done = subprocess.run(
+        [*alone, *code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert (
+        f"Failed to extract {path}: the disk of {out} is full: 3.5 MB are needed, 1.0 MB are free"
+        in done.stdout
+    )
     assert "environments-dir" in done.stdout

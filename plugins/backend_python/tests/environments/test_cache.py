@@ -56,7 +56,9 @@ def test_remains_of_a_dead_process_are_removed_first(cache: EnvironmentCache, lo
     assert not (cache.obtain("name", "a source", nothing, log).folder / "half").exists()
 
 
-def test_concurrent_loads_build_once(cache: EnvironmentCache, log: Log, caplog: pytest.LogCaptureFixture):
+def test_concurrent_loads_build_once(
+    cache: EnvironmentCache, log: Log, caplog: pytest.LogCaptureFixture
+):
     builds = []
     others_wait = threading.Event()
 
@@ -104,7 +106,9 @@ def test_a_read_only_cache_can_be_used(cache: EnvironmentCache, log: Log):
     assert not (cache.folder / "name.lock").exists(), "a read-only cache was written to"
 
 
-def test_a_build_removes_unused_environments(cache: EnvironmentCache, log: Log, caplog: pytest.LogCaptureFixture):
+def test_a_build_removes_unused_environments(
+    cache: EnvironmentCache, log: Log, caplog: pytest.LogCaptureFixture
+):
     cache.obtain("old", "a source", nothing, log).release()
     used = cache.obtain("used", "a source", nothing, log)
     long_ago = time.time() - (UNUSED_DAYS + 1) * 86400
@@ -118,18 +122,26 @@ def test_a_build_removes_unused_environments(cache: EnvironmentCache, log: Log, 
 
 def test_a_folder_that_cannot_be_created_is_reported_with_the_option(tmp_path: Path, log: Log):
     (tmp_path / "file").touch()
-    with pytest.raises(Internal, match=r"'.*/file/cache' cannot be created: Not a directory; .* environments-dir"):
+    with pytest.raises(
+        Internal, match=r"'.*/file/cache' cannot be created: Not a directory; .* environments-dir"
+    ):
         EnvironmentCache(tmp_path / "file" / "cache").obtain("name", "a source", nothing, log)
 
 
 def test_a_world_writable_default_folder_is_rejected(tmp_path: Path, log: Log):
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o777)
-    with pytest.raises(Internal, match=r"cannot be created: everybody may write into it; .* environments-dir"):
-        EnvironmentCache(tmp_path / "cache", configured=False).obtain("name", "a source", nothing, log)
+    with pytest.raises(
+        Internal, match=r"cannot be created: everybody may write into it; .* environments-dir"
+    ):
+        EnvironmentCache(tmp_path / "cache", configured=False).obtain(
+            "name", "a source", nothing, log
+        )
 
 
-def test_a_world_writable_configured_folder_is_a_warning(tmp_path: Path, log: Log, caplog: pytest.LogCaptureFixture):
+def test_a_world_writable_configured_folder_is_a_warning(
+    tmp_path: Path, log: Log, caplog: pytest.LogCaptureFixture
+):
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o777)
     EnvironmentCache(tmp_path / "cache").obtain("name", "a source", nothing, log).release()

@@ -19,10 +19,16 @@ def digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Digests:
 def test_a_digest_is_of_the_content(tmp_path: Path, digests: Digests):
     (tmp_path / "a").write_bytes(b"content")
     (tmp_path / "b").write_bytes(b"content")
-    assert digests.of(tmp_path / "a") == digests.of(tmp_path / "b") == hashlib.sha256(b"content").hexdigest()
+    assert (
+        digests.of(tmp_path / "a")
+        == digests.of(tmp_path / "b")
+        == hashlib.sha256(b"content").hexdigest()
+    )
 
 
-def test_a_large_file_is_read_once(tmp_path: Path, digests: Digests, monkeypatch: pytest.MonkeyPatch):
+def test_a_large_file_is_read_once(
+    tmp_path: Path, digests: Digests, monkeypatch: pytest.MonkeyPatch
+):
     (tmp_path / "large").write_bytes(b"x" * 100)
     first = digests.of(tmp_path / "large")
     monkeypatch.setattr(module, "_read", lambda _file: pytest.fail("the value is cached"))
@@ -30,7 +36,9 @@ def test_a_large_file_is_read_once(tmp_path: Path, digests: Digests, monkeypatch
 
 
 @pytest.mark.parametrize("replace", [True, False], ids=["another file", "the same file"])
-def test_a_change_with_equal_size_and_time_is_detected(tmp_path: Path, digests: Digests, replace: bool):
+def test_a_change_with_equal_size_and_time_is_detected(
+    tmp_path: Path, digests: Digests, replace: bool
+):
     path = tmp_path / "large"
     path.write_bytes(b"x" * 100)
     os.utime(path, (1, 1))
@@ -59,9 +67,17 @@ def test_an_unwritable_cache_is_ignored(tmp_path: Path, digests: Digests):
 
 @pytest.mark.parametrize(
     ("change", "counts"),
-    [("src/a.py", True), ("src/new.py", True), ("build/x.py", False), ("x.egg-info/PKG", False), (".git/HEAD", False)],
+    [
+        ("src/a.py", True),
+        ("src/new.py", True),
+        ("build/x.py", False),
+        ("x.egg-info/PKG", False),
+        (".git/HEAD", False),
+    ],
 )
-def test_the_digest_of_a_folder_ignores_build_artifacts(tmp_path: Path, digests: Digests, change: str, counts: bool):
+def test_the_digest_of_a_folder_ignores_build_artifacts(
+    tmp_path: Path, digests: Digests, change: str, counts: bool
+):
     (tmp_path / "package" / "src").mkdir(parents=True)
     (tmp_path / "package" / "src" / "a.py").write_text("a = 1")
     (tmp_path / "package" / "broken").symlink_to("nowhere")

@@ -32,7 +32,9 @@ def packed(tmp_path: Path, model: Model, name: str = "env.tar.gz", numpy: str = 
         'for script in "$here"/etc/conda/activate.d/*.sh; do . "$script"; done\n'
     )
     (folder / "etc" / "conda" / "activate.d").mkdir(parents=True)
-    (folder / "etc" / "conda" / "activate.d" / "data.sh").write_text('export GDAL_DATA="$CONDA_PREFIX/share"\n')
+    (folder / "etc" / "conda" / "activate.d" / "data.sh").write_text(
+        'export GDAL_DATA="$CONDA_PREFIX/share"\n'
+    )
     program = write_program(folder / "bin" / "conda-unpack", "")
     program.write_text(
         "#!/usr/bin/env python\nimport os, sys\nroot = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))\n"
@@ -48,7 +50,9 @@ def test_a_packed_environment_is_extracted_adjusted_and_activated(
     environment = model.resolve(EXECUTION_ENV_PATH=str(archive))
     folder = Path(environment.interpreter).parents[1]
     assert folder.parent == tmp_path / "cache"
-    assert (folder / "prefix").read_text() == f"{folder}\n", "conda-unpack must run once, in the final folder"
+    assert (folder / "prefix").read_text() == f"{folder}\n", (
+        "conda-unpack must run once, in the final folder"
+    )
     assert f"conda-unpack: prefix {folder} of {folder}/bin/python" in caplog.text
     assert f"Using Python execution env {archive}" in caplog.text
     code = "import os, numpy; print(os.environ['GDAL_DATA'], numpy.__file__)"
@@ -56,7 +60,9 @@ def test_a_packed_environment_is_extracted_adjusted_and_activated(
     assert environment.description == f"the execution environment {archive}"
 
 
-def test_models_with_the_same_archive_share_it(tmp_path: Path, model: Model, caplog: pytest.LogCaptureFixture):
+def test_models_with_the_same_archive_share_it(
+    tmp_path: Path, model: Model, caplog: pytest.LogCaptureFixture
+):
     first = packed(tmp_path, model)
     second = tmp_path / "other.tgz"
     second.write_bytes(first.read_bytes())
@@ -80,7 +86,9 @@ def test_a_replaced_archive_is_extracted_while_the_old_one_is_in_use(tmp_path: P
     assert (Path(new.interpreter).parents[1] / "more").is_dir()
 
 
-def test_concurrent_loads_extract_once(tmp_path: Path, model: Model, caplog: pytest.LogCaptureFixture):
+def test_concurrent_loads_extract_once(
+    tmp_path: Path, model: Model, caplog: pytest.LogCaptureFixture
+):
     archive = packed(tmp_path, model)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: model.resolve(EXECUTION_ENV_PATH=str(archive)), range(4)))
@@ -100,7 +108,9 @@ def test_an_environment_in_use_is_leased_until_it_is_released(tmp_path: Path, mo
 
 @pytest.mark.parametrize("version", ["3.9", "3.12"])
 @pytest.mark.parametrize("activate", [True, False])
-def test_a_virtual_environment_is_used_where_it_is(model: Model, venv: Venv, version: str, activate: bool):
+def test_a_virtual_environment_is_used_where_it_is(
+    model: Model, venv: Venv, version: str, activate: bool
+):
     folder = venv(python(version))
     if not activate:
         (folder / "bin" / "activate").unlink()
@@ -120,7 +130,10 @@ def test_a_script_may_provide_the_interpreter(tmp_path: Path, model: Model, venv
     folder = venv(sys.executable)
     (tmp_path / "env" / "bin").mkdir(parents=True)
     (tmp_path / "env" / "bin" / "activate").write_text(f". {folder}/bin/activate\n")
-    assert output_of(model.resolve(EXECUTION_ENV_PATH=str(tmp_path / "env")), WHERE) == f"{folder} {NUMPY}"
+    assert (
+        output_of(model.resolve(EXECUTION_ENV_PATH=str(tmp_path / "env")), WHERE)
+        == f"{folder} {NUMPY}"
+    )
 
 
 def test_a_path_may_begin_with_the_models_folder(tmp_path: Path, model: Model, venv: Venv):
@@ -130,11 +143,15 @@ def test_a_path_may_begin_with_the_models_folder(tmp_path: Path, model: Model, v
 
 
 @pytest.mark.parametrize("path", ["/../venv", "/env/../../venv", "_else", "/.."])
-def test_paths_out_of_the_models_folder_are_rejected(tmp_path: Path, model: Model, venv: Venv, path: str):
+def test_paths_out_of_the_models_folder_are_rejected(
+    tmp_path: Path, model: Model, venv: Venv, path: str
+):
     venv(sys.executable)
     (tmp_path / "model" / "env").mkdir()
     (tmp_path / "model_else").mkdir()
-    with pytest.raises(InvalidArgument, match=r"EXECUTION_ENV_PATH.* is outside the model's folder"):
+    with pytest.raises(
+        InvalidArgument, match=r"EXECUTION_ENV_PATH.* is outside the model's folder"
+    ):
         model.resolve(EXECUTION_ENV_PATH=f"$$TRITON_MODEL_DIRECTORY{path}")
 
 
@@ -175,7 +192,10 @@ def test_a_folder_without_environment_has_tritons_error(tmp_path: Path, model: M
 
 def test_an_archive_without_environment_leaves_no_files(tmp_path: Path, model: Model):
     archive = write_tar(tmp_path / "e.tgz", tar_entry("readme", b"x"))
-    with pytest.raises(Internal, match=r"Path .*/bin/activate does not exist\. The Python environment should contain"):
+    with pytest.raises(
+        Internal,
+        match=r"Path .*/bin/activate does not exist\. The Python environment should contain",
+    ):
         model.resolve(EXECUTION_ENV_PATH=str(archive))
     assert list((tmp_path / "cache").iterdir()) == []
 
@@ -184,7 +204,9 @@ def test_a_missing_interpreter_is_an_error(model: Model, venv: Venv):
     folder = venv(sys.executable)
     (folder / "bin" / "python").unlink()
     (folder / "bin" / "python").symlink_to("/gone/python3")
-    with pytest.raises(Internal, match=rf"the execution environment {folder}: its interpreter .* cannot be started"):
+    with pytest.raises(
+        Internal, match=rf"the execution environment {folder}: its interpreter .* cannot be started"
+    ):
         model.resolve(EXECUTION_ENV_PATH=str(folder))
 
 
@@ -200,20 +222,28 @@ def test_an_environment_without_numpy_is_rejected_with_a_remedy(
         if is_packed
         else f"run {folder}/bin/python -m pip install 'numpy>=1.21'"
     )
-    with pytest.raises(Internal, match=rf"the execution environment {path} has no numpy .*: {repair}$"):
+    with pytest.raises(
+        Internal, match=rf"the execution environment {path} has no numpy .*: {repair}$"
+    ):
         model.resolve(EXECUTION_ENV_PATH=str(path))
 
 
 def test_a_failed_conda_unpack_ends_the_load_and_leaves_no_files(tmp_path: Path, model: Model):
     packed(tmp_path, model)
-    write_program(tmp_path / "conda" / "bin" / "conda-unpack", "echo the prefix is too long\nexit 1")
+    write_program(
+        tmp_path / "conda" / "bin" / "conda-unpack", "echo the prefix is too long\nexit 1"
+    )
     archive = pack(tmp_path / "conda", tmp_path / "broken.tgz")
-    with pytest.raises(Internal, match=r"(?s)cannot be adjusted to its folder: .*\n    the prefix is too long"):
+    with pytest.raises(
+        Internal, match=r"(?s)cannot be adjusted to its folder: .*\n    the prefix is too long"
+    ):
         model.resolve(EXECUTION_ENV_PATH=str(archive))
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_a_script_without_bash_is_an_error(model: Model, venv: Venv, monkeypatch: pytest.MonkeyPatch):
+def test_a_script_without_bash_is_an_error(
+    model: Model, venv: Venv, monkeypatch: pytest.MonkeyPatch
+):
     folder = venv(sys.executable)
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(Internal, match=r"activate, which needs bash: install bash"):

@@ -50,7 +50,9 @@ def test_dangerous_mode_bits_are_removed(tmp_path: Path, log: Log):
         ([link("out", "/etc"), tar_entry("hard", kind=tarfile.LNKTYPE, target="out/passwd")], "which is not an earlier file"),
     ],
 )  # fmt: skip
-def test_members_outside_of_the_folder_are_rejected(tmp_path: Path, log: Log, entries: list, reason: str):
+def test_members_outside_of_the_folder_are_rejected(
+    tmp_path: Path, log: Log, entries: list, reason: str
+):
     (tmp_path / "evil").write_text("untouched")
     with pytest.raises(Internal, match=reason) as raised:
         unpack(write_tar(tmp_path / "e.tgz", *entries), log)
@@ -59,7 +61,11 @@ def test_members_outside_of_the_folder_are_rejected(tmp_path: Path, log: Log, en
 
 
 def test_a_link_in_a_zip_cannot_lead_out(tmp_path: Path, log: Log):
-    path = write_zip(tmp_path / "e.zip", ("out", b"..", stat.S_IFLNK | 0o777), ("out/evil", b"x", stat.S_IFREG | 0o644))
+    path = write_zip(
+        tmp_path / "e.zip",
+        ("out", b"..", stat.S_IFLNK | 0o777),
+        ("out/evil", b"x", stat.S_IFREG | 0o644),
+    )
     with pytest.raises(Internal, match="'out' is a link or a file"):
         unpack(path, log)
     assert not (tmp_path / "evil").exists()
@@ -67,7 +73,12 @@ def test_a_link_in_a_zip_cannot_lead_out(tmp_path: Path, log: Log):
 
 def test_a_repeated_member_replaces_the_first_and_follows_no_link(tmp_path: Path, log: Log):
     (tmp_path / "evil").write_text("untouched")
-    entries = [link("a", "../evil"), tar_entry("a", b"second"), tar_entry("b", b"first"), tar_entry("b", b"second")]
+    entries = [
+        link("a", "../evil"),
+        tar_entry("a", b"second"),
+        tar_entry("b", b"first"),
+        tar_entry("b", b"second"),
+    ]
     path = write_tar(tmp_path / "e.tgz", *entries)
     folder = tmp_path / "out"
     assert contents(unpack(path, log)) == {"a": "second", "b": "second"}
@@ -75,6 +86,10 @@ def test_a_repeated_member_replaces_the_first_and_follows_no_link(tmp_path: Path
     assert (tmp_path / "evil").read_text() == "untouched"
 
 
-def test_a_packed_virtual_environment_may_link_to_the_machines_interpreter(tmp_path: Path, log: Log):
-    path = write_tar(tmp_path / "e.tgz", link("bin/python3", sys.executable), link("bin/python", "python3"))
+def test_a_packed_virtual_environment_may_link_to_the_machines_interpreter(
+    tmp_path: Path, log: Log
+):
+    path = write_tar(
+        tmp_path / "e.tgz", link("bin/python3", sys.executable), link("bin/python", "python3")
+    )
     assert (unpack(path, log) / "bin" / "python").samefile(sys.executable)

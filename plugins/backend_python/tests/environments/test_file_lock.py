@@ -52,7 +52,9 @@ def test_a_deleted_lock_object_releases_the_lock(tmp_path: Path):
 
 def test_a_lock_on_a_deleted_file_is_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, flock = tmp_path / "lock", fcntl.flock
-    monkeypatch.setattr(fcntl, "flock", lambda descriptor, mode: (flock(descriptor, mode), delete_once()))
+    monkeypatch.setattr(
+        fcntl, "flock", lambda descriptor, mode: (flock(descriptor, mode), delete_once())
+    )
     times = iter([path.unlink])
 
     def delete_once() -> None:
@@ -66,7 +68,10 @@ def test_a_lock_on_a_deleted_file_is_taken_again(tmp_path: Path, monkeypatch: py
 def test_a_child_that_inherits_the_descriptor_keeps_the_lock(tmp_path: Path):
     lock = FileLock.exclusive(tmp_path / "lock", unexpected_wait)
     child = subprocess.Popen(
-        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(lock.descriptor,), text=True
+        [sys.executable, "-c", "input()"],
+        stdin=subprocess.PIPE,
+        pass_fds=(lock.descriptor,),
+        text=True,
     )
     with child:
         lock.release()

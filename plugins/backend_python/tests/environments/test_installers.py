@@ -24,11 +24,15 @@ def test_uv_is_used_if_it_works_and_there_is_no_layer(
     assert choose_installer(layered).name == chosen
 
 
-def test_the_users_settings_reach_the_installer_and_search_paths_of_models_do_not(monkeypatch: pytest.MonkeyPatch):
+def test_the_users_settings_reach_the_installer_and_search_paths_of_models_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setenv("PIP_INDEX_URL", "https://mine")
     monkeypatch.setenv("UV_INDEX_URL", "https://mine")
     monkeypatch.setenv("PYTHONPATH", "/models")
-    variables = installer_variables(Environment("/p/python", "a test", variables={"VIRTUAL_ENV": "/v"}))
+    variables = installer_variables(
+        Environment("/p/python", "a test", variables={"VIRTUAL_ENV": "/v"})
+    )
     assert variables["PIP_INDEX_URL"] == variables["UV_INDEX_URL"] == "https://mine"
     assert variables["PATH"] == os.environ["PATH"]
     assert "PYTHONPATH" not in variables

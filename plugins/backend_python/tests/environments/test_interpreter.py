@@ -39,7 +39,10 @@ def test_other_versions_are_usable(venv: Venv, version: str):
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8"])
 def test_old_versions_are_rejected(version: str):
     path = python(version)
-    with pytest.raises(InvalidArgument, match=rf"a test has Python {version}\.\d+ \(.*\), models need Python 3.9 or"):
+    with pytest.raises(
+        InvalidArgument,
+        match=rf"a test has Python {version}\.\d+ \(.*\), models need Python 3.9 or",
+    ):
         interpreter_of(Environment(str(path), "a test"))
 
 
@@ -72,13 +75,17 @@ def test_an_interpreter_without_numpy_is_inspected_again(venv: Venv):
     require_numpy(environment, interpreter_of(environment))
 
 
-@pytest.mark.parametrize(("numpy", "serves"), [("1.20.3", False), ("1.21.0rc1", True), ("2", True), ("10.0", True)])
+@pytest.mark.parametrize(
+    ("numpy", "serves"), [("1.20.3", False), ("1.21.0rc1", True), ("2", True), ("10.0", True)]
+)
 def test_numpy_must_be_new_enough(venv: Venv, numpy: str, serves: bool):
     environment = Environment(str(venv(sys.executable, numpy) / "bin" / "python"), "a test")
     found = interpreter_of(environment)
     assert found.has_numpy == serves
     if not serves:
-        with pytest.raises(Internal, match=r"a test has numpy 1\.20\.3, models need 1\.21 or newer"):
+        with pytest.raises(
+            Internal, match=r"a test has numpy 1\.20\.3, models need 1\.21 or newer"
+        ):
             require_numpy(environment, found)
 
 
@@ -91,10 +98,14 @@ def test_a_broken_numpy_is_an_error(venv: Venv):
         require_numpy(environment, interpreter_of(environment))
 
 
-def test_the_servers_folder_is_not_searched(venv: Venv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_servers_folder_is_not_searched(
+    venv: Venv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     write_numpy(tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
-    assert not interpreter_of(Environment(str(venv(sys.executable, numpy="") / "bin" / "python"), "a test")).has_numpy
+    assert not interpreter_of(
+        Environment(str(venv(sys.executable, numpy="") / "bin" / "python"), "a test")
+    ).has_numpy
 
 
 @pytest.mark.parametrize(
@@ -106,11 +117,15 @@ def test_the_servers_folder_is_not_searched(venv: Venv, tmp_path: Path, monkeypa
         ("exit 0", "list index out of range"),
     ],
 )
-def test_an_interpreter_that_cannot_start_is_an_error(tmp_path: Path, program: str | None, reason: str):
+def test_an_interpreter_that_cannot_start_is_an_error(
+    tmp_path: Path, program: str | None, reason: str
+):
     path = tmp_path / "python"
     if program is not None:
         write_program(path, program)
-    with pytest.raises(Internal, match=rf"a test: its interpreter {path} cannot be started: .*{reason}"):
+    with pytest.raises(
+        Internal, match=rf"a test: its interpreter {path} cannot be started: .*{reason}"
+    ):
         interpreter_of(Environment(str(path), "a test"))
 
 
@@ -129,6 +144,8 @@ def test_output_of_a_script_is_ignored(tmp_path: Path):
 
 def test_interpreters_with_different_packages_have_equal_identities(venv: Venv):
     first = interpreter_of(Environment(str(venv(sys.executable, name="a") / "bin" / "python"), "a"))
-    second = interpreter_of(Environment(str(venv(sys.executable, name="b") / "bin" / "python"), "b"))
+    second = interpreter_of(
+        Environment(str(venv(sys.executable, name="b") / "bin" / "python"), "b")
+    )
     other = interpreter_of(Environment(str(venv(python("3.12"), name="c") / "bin" / "python"), "c"))
     assert first.identity == second.identity != other.identity

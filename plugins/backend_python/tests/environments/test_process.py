@@ -23,7 +23,9 @@ def lock(tmp_path: Path) -> FileLock:
 
 
 def run(code: str, lock: FileLock, log_line, *arguments: str) -> None:
-    run_logged([sys.executable, "-c", code, *arguments], Path("/"), os.environ, lock.descriptor, log_line)
+    run_logged(
+        [sys.executable, "-c", code, *arguments], Path("/"), os.environ, lock.descriptor, log_line
+    )
 
 
 def test_lines_are_logged_while_the_program_runs(tmp_path: Path, lock: FileLock):
@@ -47,7 +49,11 @@ def test_both_streams_are_logged_without_empty_lines_and_margins(lock: FileLock)
 
 def test_a_failure_has_the_command_the_status_and_the_last_lines(lock: FileLock):
     with pytest.raises(CommandFailed) as raised:
-        run("for number in range(100): print('line', number)\nraise SystemExit(3)", lock, lambda _line: None)
+        run(
+            "for number in range(100): print('line', number)\nraise SystemExit(3)",
+            lock,
+            lambda _line: None,
+        )
     text = str(raised.value)
     assert text.startswith(f"`{sys.executable} -c ")
     assert "ended with status 3 and these last lines:\n    line 70\n" in text

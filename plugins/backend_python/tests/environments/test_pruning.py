@@ -47,7 +47,9 @@ def test_environments_in_use_are_kept(tmp_path: Path):
 
 
 @pytest.mark.parametrize("alive", [True, False])
-def test_incomplete_environments_are_removed_unless_they_are_being_built(tmp_path: Path, alive: bool):
+def test_incomplete_environments_are_removed_unless_they_are_being_built(
+    tmp_path: Path, alive: bool
+):
     entry = EnvironmentEntry(tmp_path, "half")
     entry.folder.mkdir()
     lock = FileLock.exclusive(entry.lock, unexpected_wait)

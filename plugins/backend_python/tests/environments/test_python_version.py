@@ -28,7 +28,9 @@ def test_the_servers_own_version_is_the_servers_interpreter(version: str):
     assert interpreter.version_text == OWN
 
 
-def test_another_version_is_found_after_stubs_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_another_version_is_found_after_stubs_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.undo()
     path = python("3.12")
     monkeypatch.setenv("PATH", f"{tmp_path / 'first'}{os.pathsep}{tmp_path / 'second'}")
@@ -51,7 +53,9 @@ def test_interpreters_of_uv_are_found(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_missing_version_is_an_error_with_a_remedy():
-    with pytest.raises(InvalidArgument, match=r"PYTHON_VERSION '3\.77': .* `uv python install 3\.77`"):
+    with pytest.raises(
+        InvalidArgument, match=r"PYTHON_VERSION '3\.77': .* `uv python install 3\.77`"
+    ):
         named_interpreter("3.77")
 
 

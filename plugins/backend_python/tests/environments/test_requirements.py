@@ -90,7 +90,9 @@ def test_the_digest_includes_named_files(folder: Path, line: str, named: str):
     assert digest(folder) != first
 
 
-@pytest.mark.parametrize("line", ["numpy", "numpy==1.0", "-i https://x/y", "a @ https://x/other.txt", "# -r other.txt"])
+@pytest.mark.parametrize(
+    "line", ["numpy", "numpy==1.0", "-i https://x/y", "a @ https://x/other.txt", "# -r other.txt"]
+)
 def test_the_digest_ignores_other_files(folder: Path, line: str):
     write(folder / "other.txt", "first")
     write(folder / "numpy" / "x", "first")

@@ -77,11 +77,14 @@ def test_the_default_is_the_servers_interpreter(tmp_path: Path, model: Model):
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_server_interpreter_without_numpy_is_an_error(model: Model, venv: Venv, monkeypatch: pytest.MonkeyPatch):
+def test_a_server_interpreter_without_numpy_is_an_error(
+    model: Model, venv: Venv, monkeypatch: pytest.MonkeyPatch
+):
     other = str(venv(sys.executable, numpy="") / "bin" / "python")
     monkeypatch.setattr(sys, "executable", other)
     with pytest.raises(
-        Internal, match=rf"the server's interpreter {other} has no numpy .*: run {other} -m pip install"
+        Internal,
+        match=rf"the server's interpreter {other} has no numpy .*: run {other} -m pip install",
     ):
         model.resolve()
 
@@ -89,16 +92,22 @@ def test_a_server_interpreter_without_numpy_is_an_error(model: Model, venv: Venv
 def test_an_environment_of_another_version_than_requested_is_rejected(model: Model, venv: Venv):
     folder = venv(python("3.12"))
     with pytest.raises(
-        InvalidArgument, match=r"PYTHON_VERSION '3\.9' contradicts EXECUTION_ENV_PATH, .* Python 3\.12\."
+        InvalidArgument,
+        match=r"PYTHON_VERSION '3\.9' contradicts EXECUTION_ENV_PATH, .* Python 3\.12\.",
     ):
         model.resolve(EXECUTION_ENV_PATH=str(folder), PYTHON_VERSION="3.9")
-    assert model.resolve(EXECUTION_ENV_PATH=str(folder), PYTHON_VERSION="3.12").interpreter == f"{folder}/bin/python"
+    assert (
+        model.resolve(EXECUTION_ENV_PATH=str(folder), PYTHON_VERSION="3.12").interpreter
+        == f"{folder}/bin/python"
+    )
 
 
 def test_an_old_environment_is_rejected_with_and_without_requirements(model: Model, tmp_path: Path):
     write_numpy(make_venv(tmp_path / "old", python("3.8")))
     for _ in range(2):
-        with pytest.raises(InvalidArgument, match=rf"the execution environment {tmp_path}/old has Python 3\.8\."):
+        with pytest.raises(
+            InvalidArgument, match=rf"the execution environment {tmp_path}/old has Python 3\.8\."
+        ):
             model.resolve(EXECUTION_ENV_PATH=str(tmp_path / "old"))
         model.require("numpy\n")
 
@@ -139,7 +148,9 @@ def test_unreadable_requirements_are_an_error(model: Model, monkeypatch: pytest.
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "read_bytes", refuses)
-    with pytest.raises(Internal, match=rf"cannot be prepared: \[Errno 13\] Permission denied: '{path}'"):
+    with pytest.raises(
+        Internal, match=rf"cannot be prepared: \[Errno 13\] Permission denied: '{path}'"
+    ):
         model.resolve()
 
 
@@ -151,7 +162,9 @@ def test_two_concurrent_servers_build_once(model: Model, index: Path, loaders: l
     assert sum("building " in line for loader in loaders for line in loader.lines) == 1
 
 
-def test_remains_of_a_killed_server_are_not_used(tmp_path: Path, model: Model, loaders: list[Loader]):
+def test_remains_of_a_killed_server_are_not_used(
+    tmp_path: Path, model: Model, loaders: list[Loader]
+):
     """The installer outlives the server: another build in its folder waits for its end."""
     os.mkfifo(tmp_path / "go")
     make_venv(tmp_path / "ready", sys.executable)
@@ -187,5 +200,7 @@ def test_a_second_load_does_not_inspect_the_interpreter_again(
 ):
     model.require("numpy\n")
     first = model.resolve()
-    monkeypatch.setattr(interpreter_module, "_inspect", lambda _it: pytest.fail("the value is cached"))
+    monkeypatch.setattr(
+        interpreter_module, "_inspect", lambda _it: pytest.fail("the value is cached")
+    )
     assert model.resolve().interpreter == first.interpreter

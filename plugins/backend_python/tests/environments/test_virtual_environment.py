@@ -32,13 +32,18 @@ def test_requirements_are_installed_with_numpy_and_their_progress_is_logged(
     environment = model.resolve()
     assert folder_of(environment).parent == tmp_path / "cache"
     assert output_of(environment, VERSIONS) == f"1.0 {NUMPY}"
-    assert output_of(environment, "import os; print(os.environ['VIRTUAL_ENV'])") == str(folder_of(environment))
+    assert output_of(environment, "import os; print(os.environ['VIRTUAL_ENV'])") == str(
+        folder_of(environment)
+    )
     name = {"uv": "uv", "pip": "venv and pip"}[installer]
-    assert f"building the environment of {path} on Python {sys.version.split()[0]} in " in caplog.text
+    assert (
+        f"building the environment of {path} on Python {sys.version.split()[0]} in " in caplog.text
+    )
     assert f" with {name}\n" in caplog.text
-    line = {"uv": "requirements.txt: + tiny==1.0", "pip": "requirements.txt: Successfully installed tiny-1.0"}[
-        installer
-    ]
+    line = {
+        "uv": "requirements.txt: + tiny==1.0",
+        "pip": "requirements.txt: Successfully installed tiny-1.0",
+    }[installer]
     assert line in caplog.text
 
 
@@ -76,7 +81,8 @@ def test_an_old_numpy_is_rejected_with_a_remedy(model: Model, index: Path):
     write_wheel(index, "numpy", "1.19.0")
     path = model.require("numpy<1.20\n")
     with pytest.raises(
-        Internal, match=rf"has numpy 1\.19\.0, models need 1\.21 or newer: add 'numpy>=1\.21' to {path}$"
+        Internal,
+        match=rf"has numpy 1\.19\.0, models need 1\.21 or newer: add 'numpy>=1\.21' to {path}$",
     ):
         model.resolve()
 
@@ -98,7 +104,9 @@ def test_a_failed_build_reports_the_installers_output_and_leaves_no_files(
     path = model.require("tiny==7\n")
     with pytest.raises(Internal) as raised:
         model.resolve()
-    assert raised.value.message.startswith(f"{path} cannot be installed for Python {sys.version.split()[0]}: `")
+    assert raised.value.message.startswith(
+        f"{path} cannot be installed for Python {sys.version.split()[0]}: `"
+    )
     assert "tiny==7" in raised.value.message
     assert "load the model again" in raised.value.message
     assert list((tmp_path / "cache").iterdir()) == []
@@ -144,7 +152,15 @@ def test_packages_of_the_base_count_as_installed(model: Model, index: Path, venv
     below = venv(sys.executable)
     wheel = write_wheel(index, "tiny", "1.0")
     subprocess.run(
-        [sys.executable, "-m", "zipfile", "-e", wheel, next(below.glob("lib/python*/site-packages"))], check=True
+        [
+            sys.executable,
+            "-m",
+            "zipfile",
+            "-e",
+            wheel,
+            next(below.glob("lib/python*/site-packages")),
+        ],
+        check=True,
     )
     wheel.unlink()
     model.require("tiny>=1\n")
@@ -158,7 +174,10 @@ def test_only_layers_depend_on_the_packages_below(layered: bool, same: bool):
         Interpreter((3, 12, 1), "/python", "the same", (packages,), NUMPY, "")
         for packages in ("/a/packages", "/b/packages")
     ]
-    bases = [Base(Environment("/python", "a test"), interpreter, not layered, layered) for interpreter in found]
+    bases = [
+        Base(Environment("/python", "a test"), interpreter, not layered, layered)
+        for interpreter in found
+    ]
     assert (_name(bases[0], NO_REQUIREMENTS) == _name(bases[1], NO_REQUIREMENTS)) == same
 
 
@@ -172,4 +191,7 @@ def test_the_servers_packages_and_search_path_are_not_visible(
     environment = model.resolve()
     monkeypatch.delenv("PYTHONPATH")
     assert output_of(environment, VERSIONS) == f"1.0 {NUMPY}"
-    assert output_of(environment, "import importlib.util as u; print(u.find_spec('tritonpy'))") == "None"
+    assert (
+        output_of(environment, "import importlib.util as u; print(u.find_spec('tritonpy'))")
+        == "None"
+    )

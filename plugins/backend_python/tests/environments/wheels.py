@@ -29,4 +29,6 @@ def write_wheel(folder: Path, name: str, version: str, requires: tuple[str, ...]
 def write_numpy(site_packages: Path, version: str = NUMPY) -> None:
     """Write a fake numpy with a version into a folder."""
     (site_packages / "numpy").mkdir(parents=True)
-    (site_packages / "numpy" / "__init__.py").write_text(f"__version__ = {version!r}\n", encoding="utf-8")
+    (site_packages / "numpy" / "__init__.py").write_text(
+        f"__version__ = {version!r}\n", encoding="utf-8"
+    )

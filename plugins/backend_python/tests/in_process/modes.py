@@ -42,7 +42,9 @@ def execute(self, requests):
 
 def isolation(mode: str) -> str:
     """Return the parameter for the model's isolation."""
-    return f'parameters {{ key: "isolation" value {{ string_value: "{mode.removeprefix("m_")}" }} }}\n'
+    return (
+        f'parameters {{ key: "isolation" value {{ string_value: "{mode.removeprefix("m_")}" }} }}\n'
+    )
 
 
 def write_in(mode: str, repository: Path, name: str, methods: str, config: str) -> Path:
@@ -59,7 +61,9 @@ def write_planned(mode: str, repository: Path, name: str, methods: str, config: 
 
 
 @contextmanager
-def both(repository: Path, methods: str, config: str = PLAN, **settings: Any) -> Iterator[RunningServer]:
+def both(
+    repository: Path, methods: str, config: str = PLAN, **settings: Any
+) -> Iterator[RunningServer]:
     """Serve a model that executes plans, in both modes."""
     for mode in MODES:
         write_planned(mode, repository, mode, methods, config)
@@ -70,7 +74,12 @@ def both(repository: Path, methods: str, config: str = PLAN, **settings: Any) ->
 @contextmanager
 def serving(repository: Path, **settings: Any) -> Iterator[RunningServer]:
     """Serve a repository without ports, so that other servers may run at the same time."""
-    config = {"repositories": [{"url": str(repository)}], "frontends": NO_PORTS, "exit_on_error": False, **settings}
+    config = {
+        "repositories": [{"url": str(repository)}],
+        "frontends": NO_PORTS,
+        "exit_on_error": False,
+        **settings,
+    }
     with running_server(config) as server:
         yield server
 
@@ -80,7 +89,9 @@ def planned(*plan: Any) -> dict[str, Tensor]:
     return {"PLAN": Tensor.from_numpy("PLAN", np.array([json.dumps(plan).encode()], np.object_))}
 
 
-def send(server: RunningServer, model: str, inputs: Mapping[str, Tensor], **more: Any) -> list[InferResponse]:
+def send(
+    server: RunningServer, model: str, inputs: Mapping[str, Tensor], **more: Any
+) -> list[InferResponse]:
     """Send a request and return its responses."""
     recorder = RecordingSink()
     request = InferRequest(model, dict(inputs), recorder.sink, accepts_decoupled=True, **more)

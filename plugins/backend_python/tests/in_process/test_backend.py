@@ -73,7 +73,11 @@ def execute(self, requests):
     """
     with harness(tmp_path, methods, config) as loaded:
         (answers,) = loaded.execute(loaded.request({"IN": np.array([3])}))
-        assert [answer.outputs[0].numpy().tolist() for answer in answers if not answer.empty] == [[1], [2], [3]]
+        assert [answer.outputs[0].numpy().tolist() for answer in answers if not answer.empty] == [
+            [1],
+            [2],
+            [3],
+        ]
 
 
 def test_tensors_of_a_scheduler_are_additional_inputs(tmp_path: Path) -> None:
@@ -98,8 +102,13 @@ def values_of(self, request):
             states=[Tensor.from_numpy("STATE", np.array([[b"a"], [b"b"], [b"c"]], np.object_))],
         )
         _execute(loaded, batch)
-        values_of = [answer.outputs[0].strings()[0].decode() for (answer,) in loaded.recorder.wait(*requests)]
-        assert values_of == ["{'IN': [0], 'START': [1], 'STATE': [b'a']}", "{'IN': [1], 'START': [0], 'STATE': [b'c']}"]
+        values_of = [
+            answer.outputs[0].strings()[0].decode() for (answer,) in loaded.recorder.wait(*requests)
+        ]
+        assert values_of == [
+            "{'IN': [0], 'START': [1], 'STATE': [b'a']}",
+            "{'IN': [1], 'START': [0], 'STATE': [b'c']}",
+        ]
 
 
 def _execute(loaded: BackendHarness, batch: Batch) -> None:
@@ -170,11 +179,16 @@ def computed(self, array):
     with harness(tmp_path, methods, NUMBERS) as loaded:
         ((first,),) = loaded.execute(loaded.request({"IN": np.ones(3, np.float32)}))
         ((second,),) = loaded.execute(loaded.request({"IN": np.full(3, 2, np.float32)}))
-        assert (first.outputs[0].numpy().tolist(), second.outputs[0].numpy().tolist()) == ([2, 2, 2], [4, 4, 4])
+        assert (first.outputs[0].numpy().tolist(), second.outputs[0].numpy().tolist()) == (
+            [2, 2, 2],
+            [4, 4, 4],
+        )
 
 
 @pytest.mark.parametrize(("made", "copied"), [("array * 2", False), ("self.keep(array * 2)", True)])
-def test_outputs_are_copied_only_if_the_model_could_change_them(tmp_path: Path, made: str, copied: bool) -> None:
+def test_outputs_are_copied_only_if_the_model_could_change_them(
+    tmp_path: Path, made: str, copied: bool
+) -> None:
     methods = (
         DOUBLE
         + f"""

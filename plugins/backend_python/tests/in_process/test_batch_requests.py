@@ -10,7 +10,9 @@ from tritonpy_backend_python.in_process.batch_requests import requests_of
 
 def request_of(value: int, name: str, sequence: SequenceInfo | None = None) -> InferRequest:
     tensor = Tensor.from_numpy("IN", np.array([[value]], np.int32))
-    return InferRequest("m", {"IN": tensor}, CallbackSink(lambda *_: None), id=name, sequence=sequence)
+    return InferRequest(
+        "m", {"IN": tensor}, CallbackSink(lambda *_: None), id=name, sequence=sequence
+    )
 
 
 def seen(batch: Batch) -> list[tuple[object, ...]]:
@@ -28,7 +30,9 @@ def seen(batch: Batch) -> list[tuple[object, ...]]:
 
 def test_each_request_has_its_sequence_and_its_row_of_the_controls() -> None:
     ready = Tensor.from_numpy("READY", np.array([[1], [2]], np.int32))
-    batch = Batch([request_of(7, "a", SequenceInfo("s", start=True)), request_of(8, "b")], controls=[ready])
+    batch = Batch(
+        [request_of(7, "a", SequenceInfo("s", start=True)), request_of(8, "b")], controls=[ready]
+    )
     assert seen(batch) == [("a", "s", 1, [[[7]], [[1]]]), ("b", 0, 0, [[[8]], [[2]]])]
 
 

@@ -12,7 +12,19 @@ from tritonpy import InferRequest
 from tritonpy_testing import RecordingSink, RunningServer
 
 from ..serving import wait_for
-from .modes import DECOUPLED, MODES, PLAN, planned, query, send, serving, traced, values_of, write_in, write_planned
+from .modes import (
+    DECOUPLED,
+    MODES,
+    PLAN,
+    planned,
+    query,
+    send,
+    serving,
+    traced,
+    values_of,
+    write_in,
+    write_planned,
+)
 
 CALLER = """
 def initialize(self, args):
@@ -225,7 +237,9 @@ PLANS: list[tuple[Any, ...]] = [
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: " ".join(map(str, plan)))
-def test_calls_have_equal_results_in_both_modes(server: RunningServer, plan: tuple[Any, ...]) -> None:
+def test_calls_have_equal_results_in_both_modes(
+    server: RunningServer, plan: tuple[Any, ...]
+) -> None:
     one, other = (query(server, mode, *plan, trace=traced("context")) for mode in MODES)
     assert one == other
 
@@ -238,14 +252,18 @@ def test_details_of_a_call_reach_the_called_model(server: RunningServer) -> None
 
 
 @pytest.mark.parametrize("what", ["gather", "stream", "missing", "blocking", "give_up"])
-def test_calls_of_coroutines_have_equal_results_in_both_modes(server: RunningServer, what: str) -> None:
+def test_calls_of_coroutines_have_equal_results_in_both_modes(
+    server: RunningServer, what: str
+) -> None:
     one, other = (query(server, f"{mode}_async", what) for mode in MODES)
     assert one == other
     assert one
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_background_coroutine_lives_until_its_call_has_a_response(server: RunningServer, mode: str) -> None:
+def test_a_background_coroutine_lives_until_its_call_has_a_response(
+    server: RunningServer, mode: str
+) -> None:
     model = f"{mode}_background"
     for _ in range(5):
         assert values_of(send(server, model, planned()), model) == [True, "end"]
@@ -256,14 +274,20 @@ def test_a_call_that_would_deadlock_is_rejected(server: RunningServer) -> None:
     assert one == other
     code, text = one
     assert code == 1
-    assert text.startswith("Model M - Error when running inference: the call would deadlock: instance 'M_0' waits for")
+    assert text.startswith(
+        "Model M - Error when running inference: the call would deadlock: instance 'M_0' waits for"
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_blocking_call_to_the_own_model_is_rejected_in_a_coroutine(server: RunningServer, mode: str) -> None:
+def test_a_blocking_call_to_the_own_model_is_rejected_in_a_coroutine(
+    server: RunningServer, mode: str
+) -> None:
     model = f"{mode}_left"
     (text,) = query(server, model, "block", model)
-    assert text.startswith("Model M - Error when running inference: the call would deadlock: instance 'M_0' waits for")
+    assert text.startswith(
+        "Model M - Error when running inference: the call would deadlock: instance 'M_0' waits for"
+    )
     assert text.endswith(
         "(instance_group), or await 'async_exec' instead of 'exec', which blocks the event loop of all the coroutines of an instance."
     )
@@ -276,7 +300,9 @@ def test_a_coroutine_may_block_its_loop_for_another_model(server: RunningServer,
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_cycle_of_calls_through_a_blocked_loop_is_rejected(server: RunningServer, mode: str) -> None:
+def test_a_cycle_of_calls_through_a_blocked_loop_is_rejected(
+    server: RunningServer, mode: str
+) -> None:
     """The first request blocks the loop for the second one, which its instance already has."""
     first, second = f"{mode}_left", mode
     (answer,) = query(server, first, "await", second, "stream", first, "block", second, "early")
@@ -315,7 +341,9 @@ def execute(self, requests):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_cancelling_a_request_cancels_its_calls(server: RunningServer, folder: Path, mode: str) -> None:
+def test_cancelling_a_request_cancels_its_calls(
+    server: RunningServer, folder: Path, mode: str
+) -> None:
     recorder, begun = RecordingSink(), folder / "cancellable" / "1" / "begun"
     # Requests of earlier tests.
     wait_for(lambda: not server.server._repository._table.find("cancellable", -1).in_flight)

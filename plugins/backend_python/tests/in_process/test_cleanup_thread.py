@@ -12,7 +12,9 @@ def test_functions_run_in_order_in_another_thread() -> None:
     cleanup.begin()
     cleanup.begin()
     for number in range(3):
-        cleanup.add(lambda number=number: found.append(f"{number} {threading.current_thread().name}"))
+        cleanup.add(
+            lambda number=number: found.append(f"{number} {threading.current_thread().name}")
+        )
     cleanup.end()
     assert found == [f"{number} m_0-cleanup" for number in range(3)]
     assert not any(thread.name == "m_0-cleanup" for thread in threading.enumerate())

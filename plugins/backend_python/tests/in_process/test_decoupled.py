@@ -122,7 +122,9 @@ def background(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServ
 
 
 @pytest.mark.parametrize("plan", [("say", 1, 2), ("say",), ("raise", 1)], ids=str)
-def test_coroutines_respond_in_the_background(background: RunningServer, plan: tuple[Any, ...]) -> None:
+def test_coroutines_respond_in_the_background(
+    background: RunningServer, plan: tuple[Any, ...]
+) -> None:
     one, other = (values_of(send(background, mode, planned(*plan)), mode) for mode in MODES)
     assert one == other
     assert one

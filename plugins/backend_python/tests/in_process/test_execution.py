@@ -85,7 +85,9 @@ def test_fields_of_a_request_reach_the_model(server: RunningServer) -> None:
         "id": "7", "parameters": {"a": 1, "b": "ü", "c": True}, "timeout_us": 5_000_000, "sequence": SequenceInfo(9, True, True),
         "outputs": {"OUT": OutputSpec("OUT")},
     }  # fmt: skip
-    one, other = (query(server, mode, "request", **fields, trace=traced("context")) for mode in MODES)
+    one, other = (
+        query(server, mode, "request", **fields, trace=traced("context")) for mode in MODES
+    )
     assert one == other
     assert one[:5] == ["7", 9, 3, 5_000_000, '{"a":1,"b":"ü","c":true}']
     assert one[8] == "context"
@@ -168,7 +170,9 @@ def answering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServe
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_return_values_are_validated_equally_in_both_modes(answering: RunningServer, name: str) -> None:
+def test_return_values_are_validated_equally_in_both_modes(
+    answering: RunningServer, name: str
+) -> None:
     one, other = (values_of(send(answering, mode, planned(name)), mode) for mode in MODES)
     assert one == other
     assert len(one) == 1
@@ -222,7 +226,9 @@ def execute(self, requests):
         pb_utils.InferenceResponse([pb_utils.Tensor(name, np.array([b"1"], object)) for name in ("OUT", "MORE")]) for _ in requests
     ]
 """
-    with both(tmp_path, methods, 'output { name: "MORE" data_type: TYPE_STRING dims: 1 }' + PLAN) as server:
+    with both(
+        tmp_path, methods, 'output { name: "MORE" data_type: TYPE_STRING dims: 1 }' + PLAN
+    ) as server:
         for mode in MODES:
             (answer,) = send(server, mode, planned(""), outputs={"MORE": OutputSpec("MORE")})
             assert [tensor.name for tensor in answer.outputs] == ["MORE"]
@@ -242,8 +248,15 @@ def execute(self, requests):
 """
     with both(tmp_path, methods, config) as server, ThreadPoolExecutor(3) as pool:
         for mode in MODES:
-            inputs = [{"IN": Tensor.from_numpy("IN", np.array([[number]], np.int64))} for number in range(3)]
+            inputs = [
+                {"IN": Tensor.from_numpy("IN", np.array([[number]], np.int64))}
+                for number in range(3)
+            ]
             answers = list(pool.map(lambda one, mode=mode: send(server, mode, one), inputs))
-            assert [answer.outputs[0].numpy().tolist() for (answer,) in answers] == [[[300]], [[301]], [[302]]]
+            assert [answer.outputs[0].numpy().tolist() for (answer,) in answers] == [
+                [[300]],
+                [[301]],
+                [[302]],
+            ]
             statistics = server.engine.statistics(mode)[0]
             assert (statistics.inference_count, statistics.execution_count) == (3, 1)

@@ -92,7 +92,9 @@ def test_a_client_gets_all_responses_in_order(server: RunningServer, model: str,
 
 
 @pytest.mark.parametrize("model", MODES)
-def test_a_slow_client_only_blocks_its_own_stream(server: RunningServer, model: str, how: str) -> None:
+def test_a_slow_client_only_blocks_its_own_stream(
+    server: RunningServer, model: str, how: str
+) -> None:
     slow = SlowClient(ROOM)
     stream(server, model, how, slow)
     slow.wait_until_full()
@@ -106,7 +108,9 @@ def test_a_slow_client_only_blocks_its_own_stream(server: RunningServer, model: 
 
 @pytest.mark.parametrize("leaves", [False, True])
 @pytest.mark.parametrize("model", MODES)
-def test_cancelling_a_blocked_stream_releases_it(server: RunningServer, model: str, how: str, leaves: bool) -> None:
+def test_cancelling_a_blocked_stream_releases_it(
+    server: RunningServer, model: str, how: str, leaves: bool
+) -> None:
     slow, next_one = SlowClient(ROOM), SlowClient(ROOM)
     request = stream(server, model, how, slow)
     slow.wait_until_full()

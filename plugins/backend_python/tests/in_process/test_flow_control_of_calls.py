@@ -15,7 +15,17 @@ from tritonpy_ipc.windows import MAX_RESPONSES
 from tritonpy_testing import RecordingSink, RunningServer
 
 from ..serving import wait_for
-from .modes import DECOUPLED, MODES, PLAN, planned, query, serving, values_of, write_in, write_planned
+from .modes import (
+    DECOUPLED,
+    MODES,
+    PLAN,
+    planned,
+    query,
+    serving,
+    values_of,
+    write_in,
+    write_planned,
+)
 
 CHILD = """
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
@@ -112,7 +122,9 @@ def over(progress: np.memmap[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize(("parent", "child"), PAIRS)
-def test_a_fast_child_is_never_far_ahead(server: RunningServer, parent: str, child: str, progress: Any) -> None:
+def test_a_fast_child_is_never_far_ahead(
+    server: RunningServer, parent: str, child: str, progress: Any
+) -> None:
     taken, lead = query(server, parent, "slowly", child, str(progress.filename), 2_000, 4)
     assert (taken, MAX_RESPONSES // 2 <= lead <= MOST_AHEAD) == (2_000, True), lead
 
@@ -127,7 +139,9 @@ def test_few_of_many_responses_are_in_memory(server: RunningServer, progress: An
 
 
 @pytest.mark.parametrize(("parent", "child"), PAIRS)
-def test_a_throttled_child_can_be_cancelled(server: RunningServer, parent: str, child: str, progress: Any) -> None:
+def test_a_throttled_child_can_be_cancelled(
+    server: RunningServer, parent: str, child: str, progress: Any
+) -> None:
     assert query(server, parent, "cancel", child, str(progress.filename), MANY) is True
     over(progress)
     assert progress[0] <= MOST_AHEAD
@@ -147,7 +161,9 @@ def test_the_end_of_the_parents_request_ends_a_throttled_child(
     server: RunningServer, parent: str, child: str, progress: Any
 ) -> None:
     recorder = RecordingSink()
-    request = InferRequest(parent, planned("wait", child, str(progress.filename), MANY), recorder.sink)
+    request = InferRequest(
+        parent, planned("wait", child, str(progress.filename), MANY), recorder.sink
+    )
     server.engine.infer(request)
     wait_for(lambda: progress[0] >= MAX_RESPONSES)
     request.cancel()
@@ -161,7 +177,10 @@ def test_two_streams_of_one_instance_can_be_read_alternately(
     server: RunningServer, parent: str, child: str, progress: Any, tmp_path: Path
 ) -> None:
     other = np.memmap(tmp_path / "other", np.int64, "w+", shape=2)
-    assert query(server, parent, "by_turns", child, str(progress.filename), str(other.filename), 2_000) == 2_000
+    assert (
+        query(server, parent, "by_turns", child, str(progress.filename), str(other.filename), 2_000)
+        == 2_000
+    )
 
 
 @pytest.mark.parametrize("parent", MODES)

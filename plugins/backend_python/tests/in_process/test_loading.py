@@ -23,7 +23,9 @@ def execute(self, requests):
 """
 
 
-def write_numbered(repository: Path, name: str, number: int, config: str = ONE_IN_ONE_OUT + LOCAL) -> None:
+def write_numbered(
+    repository: Path, name: str, number: int, config: str = ONE_IN_ONE_OUT + LOCAL
+) -> None:
     folder = write_model(repository, name, NUMBERED, config)
     (folder / "1" / "helper.py").write_text(f"NUMBER = {number}\n")
 
@@ -37,7 +39,11 @@ def test_modules_of_different_models_do_not_collide_and_are_removed(tmp_path: Pa
     for number in range(3):
         write_numbered(tmp_path, f"m{number}", number)
     with serving(tmp_path) as server:
-        assert [ask_numbers(server, f"m{number}").tolist() for number in range(3)] == [[[0]], [[1]], [[2]]]
+        assert [ask_numbers(server, f"m{number}").tolist() for number in range(3)] == [
+            [[0]],
+            [[1]],
+            [[2]],
+        ]
         assert packages()
     assert packages() == set()
     assert sys.path == path
@@ -76,7 +82,9 @@ def test_instances_have_their_own_modules(tmp_path: Path) -> None:
 
 
 def test_other_file_names_and_python_based_backends(tmp_path: Path) -> None:
-    write_numbered(tmp_path / "models", "named", 5, ONE_IN_ONE_OUT + LOCAL + 'default_model_filename: "own.py"')
+    write_numbered(
+        tmp_path / "models", "named", 5, ONE_IN_ONE_OUT + LOCAL + 'default_model_filename: "own.py"'
+    )
     version = tmp_path / "models" / "named" / "1"
     (version / "model.py").rename(version / "own.py")
     backend = write_model(tmp_path, "backends", NUMBERED, None)
@@ -89,7 +97,11 @@ def test_other_file_names_and_python_based_backends(tmp_path: Path) -> None:
         (folder / "config.pbtxt").write_text(ONE_IN_ONE_OUT.replace('"python"', '"many"') + LOCAL)
     with serving(tmp_path / "models", backend_directory=str(backend)) as server:
         assert server.server.failures == {}
-        assert [ask_numbers(server, name).tolist() for name in ("named", "one", "other")] == [[[5]], [[6]], [[6]]]
+        assert [ask_numbers(server, name).tolist() for name in ("named", "one", "other")] == [
+            [[5]],
+            [[6]],
+            [[6]],
+        ]
 
 
 FAILING = {
@@ -98,7 +110,10 @@ FAILING = {
     "leave": ("", "def initialize(self, args): sys.exit(3)"),
     "complete": ("", "@staticmethod\ndef auto_complete_config(config): raise ValueError('no')"),
     "complete_with_nothing": ("", "@staticmethod\ndef auto_complete_config(config): return None"),
-    "complete_too_late": ("", "@staticmethod\ndef auto_complete_config(config): config.set_max_batch_size(1)\n"),
+    "complete_too_late": (
+        "",
+        "@staticmethod\ndef auto_complete_config(config): config.set_max_batch_size(1)\n",
+    ),
     "missing": ("import missing_module", ""),
     "syntax": ("def broken(:", ""),
 }
@@ -109,7 +124,9 @@ def test_load_errors_are_equal_in_both_modes(tmp_path: Path, what: str) -> None:
     first, methods = FAILING[what]
     reasons, before = {}, packages()
     for mode in ("process", "thread"):
-        folder = write_model(tmp_path / mode / "models", "m", methods or "pass", ONE_IN_ONE_OUT + isolation(mode))
+        folder = write_model(
+            tmp_path / mode / "models", "m", methods or "pass", ONE_IN_ONE_OUT + isolation(mode)
+        )
         file = folder / "1" / "model.py"
         file.write_text(f"{first}\n{file.read_text()}")
         with serving(tmp_path / mode / "models") as server:
@@ -122,7 +139,10 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     folder = write_model(tmp_path, "m", config=ONE_IN_ONE_OUT + LOCAL)
     (folder / "1" / "model.py").rename(folder / "1" / "other.py")
     with serving(tmp_path) as server:
-        assert f"Python model file not found in '{folder}/1/model.py'" in server.server.failures["m"].message
+        assert (
+            f"Python model file not found in '{folder}/1/model.py'"
+            in server.server.failures["m"].message
+        )
 
 
 def test_configurations_are_completed_in_the_same_way(tmp_path: Path) -> None:
@@ -151,7 +171,9 @@ def test_configurations_are_completed_in_the_same_way(tmp_path: Path) -> None:
     assert configs[0] == configs[1]
 
 
-def test_finalize_is_called_and_its_exceptions_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_finalize_is_called_and_its_exceptions_are_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     methods = """
 def finalize(self):
     print("cleaning up")
@@ -174,7 +196,9 @@ PARAMETERS = {
 
 @pytest.mark.parametrize("name", PARAMETERS)
 @pytest.mark.parametrize("complete", [True, False])
-def test_parameters_that_need_a_process_are_rejected(tmp_path: Path, name: str, complete: bool) -> None:
+def test_parameters_that_need_a_process_are_rejected(
+    tmp_path: Path, name: str, complete: bool
+) -> None:
     parameter = f'parameters {{ key: "{name}" value {{ string_value: "{PARAMETERS[name]}" }} }}'
     write_model(tmp_path, "m", config=ONE_IN_ONE_OUT + LOCAL + parameter)
     with serving(tmp_path, disable_auto_complete=complete) as server:
@@ -246,7 +270,9 @@ def do_tell(self, request):
     return self.failures
 """
     with both(tmp_path, methods) as server:
-        assert [query(server, mode, "tell") for mode in ("m_process", "m_thread")] == [["no weights"]] * 2
+        assert [query(server, mode, "tell") for mode in ("m_process", "m_thread")] == [
+            ["no weights"]
+        ] * 2
 
 
 def test_code_that_outlives_its_model_cannot_respond(tmp_path: Path) -> None:
@@ -278,7 +304,9 @@ def test_request_numbers_of_instances_do_not_collide(tmp_path: Path) -> None:
         found: list[Any] = []
         threads = [
             threading.Thread(
-                target=lambda number=number: found.append((number, ask_numbers(server, "m", (number,)).tolist()))
+                target=lambda number=number: found.append(
+                    (number, ask_numbers(server, "m", (number,)).tolist())
+                )
             )
             for number in range(20)
         ]

@@ -80,7 +80,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 def steps(mode: str) -> list[list[Any]]:
-    return [[each.replace("NAME", mode) if isinstance(each, str) else each for each in step] for step in STEPS]
+    return [
+        [each.replace("NAME", mode) if isinstance(each, str) else each for each in step]
+        for step in STEPS
+    ]
 
 
 def families_of(server: RunningServer, mode: str) -> list[FamilySnapshot]:
@@ -98,8 +101,17 @@ def test_metrics_are_equal_in_both_modes(server: RunningServer) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_metrics_end_with_their_objects(server: RunningServer, mode: str) -> None:
     name = f"{mode}_dropped"
-    query(server, mode, "steps", ["family", "g", name, "GAUGE"], ["metric", "g", "g"], ["do", "g", "set", 4])
-    assert [metric.value for family in families_of(server, name) for metric in family.metrics] == [4.0]
+    query(
+        server,
+        mode,
+        "steps",
+        ["family", "g", name, "GAUGE"],
+        ["metric", "g", "g"],
+        ["do", "g", "set", 4],
+    )
+    assert [metric.value for family in families_of(server, name) for metric in family.metrics] == [
+        4.0
+    ]
     query(server, mode, "steps", ["drop_family", "g"])
     wait_for(lambda: not families_of(server, name))
     assert "has been deleted" in query(server, mode, "steps", ["do", "g", "set", 1])[0]
@@ -145,10 +157,15 @@ def talking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
         yield running
 
 
-def test_log_lines_name_the_model_and_its_requests(talking: RunningServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_lines_name_the_model_and_its_requests(
+    talking: RunningServer, caplog: pytest.LogCaptureFixture
+) -> None:
     found = {}
     # Set each level: a command in this process may have changed them.
-    with caplog.at_level("DEBUG", logger="tritonpy"), caplog.at_level("DEBUG", logger="tritonpy.model"):
+    with (
+        caplog.at_level("DEBUG", logger="tritonpy"),
+        caplog.at_level("DEBUG", logger="tritonpy.model"),
+    ):
         for mode in MODES:
             caplog.clear()
             query(talking, mode, "talk", id="7")
@@ -164,7 +181,9 @@ def test_log_lines_name_the_model_and_its_requests(talking: RunningServer, caplo
                 for record in caplog.records
                 if record.name == "tritonpy.model"
             ]
-            assert {record.model for record in caplog.records if record.name == "tritonpy.model"} == {mode}
+            assert {
+                record.model for record in caplog.records if record.name == "tritonpy.model"
+            } == {mode}
     assert found["m_process"] == found["m_thread"]
     assert [message for _, message, *_ in found["m_thread"][4:]] == [
         "printed-1",
@@ -183,14 +202,18 @@ def test_threads_of_a_model_are_identified_by_its_code(
             query(talking, mode, "thread")
             wait_for(lambda: "a thread too" in caplog.text)
             assert {
-                (record.model, record.getMessage()) for record in caplog.records if record.name == "tritonpy.model"
+                (record.model, record.getMessage())
+                for record in caplog.records
+                if record.name == "tritonpy.model"
             } == {
                 (mode, "from a thread"),
                 (mode, "a thread too"),
             }
 
 
-def test_the_servers_streams_are_not_replaced(talking: RunningServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_servers_streams_are_not_replaced(
+    talking: RunningServer, capsys: pytest.CaptureFixture[str]
+) -> None:
     query(talking, "m_thread", "talk")
     assert capsys.readouterr().out == ""
     query(talking, "m_thread", "print_to")

@@ -87,7 +87,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 @pytest.mark.parametrize("how", ["await", "thread", "own_loop"])
 @pytest.mark.parametrize("model", ["{}", "{}_around", "{}_two"])
 @pytest.mark.parametrize("mode", MODES)
-def test_non_blocking_calls_to_the_own_model_succeed(server: RunningServer, mode: str, model: str, how: str) -> None:
+def test_non_blocking_calls_to_the_own_model_succeed(
+    server: RunningServer, mode: str, model: str, how: str
+) -> None:
     called = model.format(mode)
     for _ in range(20):  # also while `execute` is about to return
         assert query(server, mode, how, called, "leaf") == [["leaf"]]
@@ -95,25 +97,33 @@ def test_non_blocking_calls_to_the_own_model_succeed(server: RunningServer, mode
 
 @pytest.mark.parametrize("model", ["{}", "{}_around"])
 @pytest.mark.parametrize("mode", MODES)
-def test_blocking_calls_to_the_own_model_are_rejected(server: RunningServer, mode: str, model: str) -> None:
+def test_blocking_calls_to_the_own_model_are_rejected(
+    server: RunningServer, mode: str, model: str
+) -> None:
     for _ in range(20):
         assert FOREVER in str(query(server, mode, "block", model.format(mode), "leaf"))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_blocking_calls_are_rejected_even_if_another_instance_is_free(server: RunningServer, mode: str) -> None:
+def test_blocking_calls_are_rejected_even_if_another_instance_is_free(
+    server: RunningServer, mode: str
+) -> None:
     for _ in range(20):
         assert FOREVER in str(query(server, f"{mode}_two", "block", f"{mode}_two", "leaf"))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_blocking_calls_after_the_last_response_are_rejected(server: RunningServer, mode: str) -> None:
+def test_blocking_calls_after_the_last_response_are_rejected(
+    server: RunningServer, mode: str
+) -> None:
     assert query(server, mode, "late", mode, "leaf") == "sent"
     assert FOREVER in str(query(server, mode, "awaited"))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_cycles_of_two_models_are_rejected_and_the_models_keep_running(server: RunningServer, mode: str) -> None:
+def test_cycles_of_two_models_are_rejected_and_the_models_keep_running(
+    server: RunningServer, mode: str
+) -> None:
     other = next(each for each in MODES if each != mode)
     for how in ("block", "await", "thread"):
         assert FOREVER in str(query(server, mode, "block", other, how, mode, "leaf"))

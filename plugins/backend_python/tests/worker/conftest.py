@@ -50,7 +50,9 @@ def start_worker(write_model: Callable[..., Path]) -> Iterator[Callable[..., Pee
     """
     peers: list[Peer] = []
 
-    def start(code: str = "", python: str = PYTHON, whole: bool = False, env: Any = None, **options: Any) -> Peer:
+    def start(
+        code: str = "", python: str = PYTHON, whole: bool = False, env: Any = None, **options: Any
+    ) -> Peer:
         file = options.pop("model_file", None) or write_model(code, whole=whole)
         role = [options.pop("role")] if "role" in options else []
         peers.append(Peer.run([python, str(WORKER), *role], file, env, options))

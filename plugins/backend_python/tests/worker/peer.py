@@ -75,11 +75,19 @@ class Peer:
     Frames are queued until a test needs them; waits end after WAIT_S seconds.
     """
 
-    QUERY, QUERY_RESULT, CANCEL, CALL_CANCEL = Kind.QUERY, Kind.QUERY_RESULT, Kind.CANCEL, Kind.CALL_CANCEL
+    QUERY, QUERY_RESULT, CANCEL, CALL_CANCEL = (
+        Kind.QUERY,
+        Kind.QUERY_RESULT,
+        Kind.CANCEL,
+        Kind.CALL_CANCEL,
+    )
     STOP, STOPPED, NOTIFY = Kind.STOP, Kind.STOPPED, Kind.NOTIFY
 
     def __init__(
-        self, model_file: Path, options: Mapping[str, Any], process: Callable[[socket.socket, int], Any]
+        self,
+        model_file: Path,
+        options: Mapping[str, Any],
+        process: Callable[[socket.socket, int], Any],
     ) -> None:
         """Connect to the process that `process(socket, output)` starts."""
         self._socket, theirs = socket.socketpair()
@@ -109,11 +117,17 @@ class Peer:
         self._execution = 0
         self._request = 0
         self._descriptors: tuple[int, ...] = tuple(options.get("descriptors", ()))
-        self._start(model_file, {key: value for key, value in options.items() if key != "descriptors"})
+        self._start(
+            model_file, {key: value for key, value in options.items() if key != "descriptors"}
+        )
 
     @classmethod
     def run(
-        cls, command: Sequence[str], model_file: Path, env: Mapping[str, str] | None, options: Mapping[str, Any]
+        cls,
+        command: Sequence[str],
+        model_file: Path,
+        env: Mapping[str, str] | None,
+        options: Mapping[str, Any],
     ) -> Peer:
         """Start a command with the number of its socket, and its role if any, as arguments."""
 
@@ -142,7 +156,9 @@ class Peer:
 
     def query(self, verb: str, descriptors: Sequence[int] = (), **arguments: Any) -> dict[str, Any]:
         """Send a query to the process and return its reply."""
-        self.send(Kind.QUERY, [7], extras={"verb": verb, "arguments": arguments}, descriptors=descriptors)
+        self.send(
+            Kind.QUERY, [7], extras={"verb": verb, "arguments": arguments}, descriptors=descriptors
+        )
         reply = self.frame(Kind.QUERY_RESULT)
         assert reply.words == (7,)
         return reply.extras
@@ -202,7 +218,9 @@ class Peer:
         assert frame.kind == Kind.FAILED, frame.extras
         return frame.extras["message"]
 
-    def send_batches(self, *batches: Sequence[Sequence[Sent]], requested: Any = None, **extras: Any) -> int:
+    def send_batches(
+        self, *batches: Sequence[Sequence[Sent]], requested: Any = None, **extras: Any
+    ) -> int:
         """Send executions in one frame and return the number of the first request.
 
         An execution is a list of requests, which are lists of tensors.
@@ -221,7 +239,13 @@ class Peer:
         else:
             more, texts = write_sequence_frame(sequence_frames)
             rows += extras.pop("added_rows", ())
-            self.send(Kind.EXECUTE_SEQUENCE, [*words, first, *more], rows, requested, {**extras, "sequences": texts})
+            self.send(
+                Kind.EXECUTE_SEQUENCE,
+                [*words, first, *more],
+                rows,
+                requested,
+                {**extras, "sequences": texts},
+            )
         return first
 
     def execute(self, *requests: Sequence[Sent], **extras: Any) -> list[Answer]:
@@ -231,7 +255,8 @@ class Peer:
         execution = self._execution
         numbers = range(first, first + len(requests))
         while execution not in [each for each, _, _ in self.done] or not all(
-            any(each.request == number and each.final for each in self.answers) or number in self.rescheduled
+            any(each.request == number and each.final for each in self.answers)
+            or number in self.rescheduled
             for number in numbers
         ):
             self.step()
@@ -257,7 +282,9 @@ class Peer:
             self.step()
         return self.calls.popleft()
 
-    def answer_call(self, call: Call, outputs: Sequence[Sent] | None, final: bool = True, **extras: Any) -> None:
+    def answer_call(
+        self, call: Call, outputs: Sequence[Sent] | None, final: bool = True, **extras: Any
+    ) -> None:
         """Send a response to a call; None only ends it."""
         flags = (FINAL if final else 0) | (EMPTY if outputs is None else 0)
         self.send(Kind.CALL_RESPONSE, [call.id, flags], [outputs or ()], None, extras)
@@ -366,7 +393,9 @@ class Peer:
         elif frame.kind == Kind.CALL_CONSUMED:
             self.taken.append((frame.words[0], frame.words[1]))
         elif frame.kind in (Kind.CALL_ABANDONED, Kind.CALL_AWAITED):
-            (self.left if frame.kind == Kind.CALL_ABANDONED else self.output_names).append(frame.words[0])
+            (self.left if frame.kind == Kind.CALL_ABANDONED else self.output_names).append(
+                frame.words[0]
+            )
         elif frame.kind == Kind.NOTIFY and frame.extras["verb"] == "log":
             self.logs.append(frame.extras["arguments"])
         elif frame.kind == Kind.NOTIFY and frame.extras["verb"] == "exited":

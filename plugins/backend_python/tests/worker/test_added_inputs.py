@@ -14,7 +14,10 @@ WORDS = Tensor("WORDS", np.array([[b"a"], [b"bc"], [b""]], object))
 def test_each_request_gets_its_row_of_each_tensor(count: int) -> None:
     given = added_inputs([START, WORDS], count)
     assert [[(tensor.name(), tensor.as_numpy().tolist()) for tensor in row] for row in given] == [
-        [("START", START.as_numpy()[row : row + 1].tolist()), ("WORDS", WORDS.as_numpy()[row : row + 1].tolist())]
+        [
+            ("START", START.as_numpy()[row : row + 1].tolist()),
+            ("WORDS", WORDS.as_numpy()[row : row + 1].tolist()),
+        ]
         for row in range(count)
     ]
 

@@ -28,7 +28,9 @@ for response in self.make_call(1).exec(decoupled=True):
 
 
 def test_a_failed_stream_has_one_response(calling_execution: Start) -> None:
-    peer = calling_execution("print([self.value(each) for each in self.make_call(1).exec(decoupled=True)])")
+    peer = calling_execution(
+        "print([self.value(each) for each in self.make_call(1).exec(decoupled=True)])"
+    )
     execute(peer)
     peer.answer_call(peer.call(), (), error=[1, "no"])
     assert finish(peer) == "[['no', 1]]"
@@ -76,7 +78,9 @@ def stream_answers(peer: Peer, stream: Call, count: int, first: int = 0) -> None
 
 
 def test_credits_of_a_long_stream_are_sent_in_large_steps(calling_execution: Start) -> None:
-    peer = calling_execution("print(sum(self.value(each)[0] for each in self.make_call(1).exec(decoupled=True)))")
+    peer = calling_execution(
+        "print(sum(self.value(each)[0] for each in self.make_call(1).exec(decoupled=True)))"
+    )
     execute(peer)
     stream = peer.call()
     stream_answers(peer, stream, MAX_RESPONSES)

@@ -59,9 +59,15 @@ def test_an_error_is_inside_the_response(calling_execution: Start) -> None:
 
 @pytest.mark.parametrize(
     ("expected", "code"),
-    [((10, "ResourceExhausted", 2.5), 4), ((9, "PermissionDenied"), 3), ((8, "Unauthenticated"), 3)],
+    [
+        ((10, "ResourceExhausted", 2.5), 4),
+        ((9, "PermissionDenied"), 3),
+        ((8, "Unauthenticated"), 3),
+    ],
 )
-def test_additional_error_codes_map_to_tritons(calling_execution: Start, expected: tuple[Any, ...], code: int) -> None:
+def test_additional_error_codes_map_to_tritons(
+    calling_execution: Start, expected: tuple[Any, ...], code: int
+) -> None:
     peer = calling_execution("print(self.value(self.make_call(1).exec()))")
     execute(peer)
     number, *more = expected
@@ -221,7 +227,9 @@ async def execute(self, requests):
         )
         answer(peer, call, 10 * call.inputs["IN"][0])
     answers = peer.until_responses(5)
-    assert sorted((each.request, each.outputs["OUT"][0]) for each in answers) == [(n, 10 * n) for n in range(5)]
+    assert sorted((each.request, each.outputs["OUT"][0]) for each in answers) == [
+        (n, 10 * n) for n in range(5)
+    ]
 
 
 def test_other_models_can_only_be_called_in_execute(worker: Start) -> None:
@@ -244,7 +252,9 @@ def execute(self, requests): ...
 """
     )
     peer.stop()
-    assert [log["message"] for log in peer.logs] == ["BLS is only supported during the 'execute' function."] * 2
+    assert [log["message"] for log in peer.logs] == [
+        "BLS is only supported during the 'execute' function."
+    ] * 2
 
 
 def test_responses_do_not_wait_for_a_call_of_the_next_execution(calling_execution: Start) -> None:

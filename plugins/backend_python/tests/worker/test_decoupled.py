@@ -8,9 +8,7 @@ from .peer import Peer, fp32
 
 Start = Callable[..., Peer]
 FINAL = "flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL"
-ABANDONED = (
-    "Failed to process the request(s) for model 'm_0_0', message: the model released the request without a response."
-)
+ABANDONED = "Failed to process the request(s) for model 'm_0_0', message: the model released the request without a response."
 HELPERS = """
 def say(self, request, value):
     request.get_response_sender().send(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([value], np.float32))]))
@@ -22,11 +20,17 @@ def end(self, request):
 
 @pytest.fixture
 def decoupled(worker: Start) -> Start:
-    return lambda code, **options: worker(code.strip("\n") + "\n" + HELPERS, **{"decoupled": True, **options})
+    return lambda code, **options: worker(
+        code.strip("\n") + "\n" + HELPERS, **{"decoupled": True, **options}
+    )
 
 
 def values(peer: Peer, request: int) -> list[float]:
-    return [answer.outputs["OUT"][0] for answer in peer.answers if answer.request == request and not answer.empty]
+    return [
+        answer.outputs["OUT"][0]
+        for answer in peer.answers
+        if answer.request == request and not answer.empty
+    ]
 
 
 def test_a_request_may_have_any_number_of_responses(decoupled: Start) -> None:
@@ -42,7 +46,9 @@ def execute(self, requests):
     answers = peer.execute([fp32("A", 3)], [fp32("A", 0)])
     assert values(peer, 0) == [0, 1, 2]
     assert values(peer, 1) == []
-    assert [(each.final, each.empty) for each in answers if each.request == 0] == [(False, False)] * 3 + [(True, True)]
+    assert [(each.final, each.empty) for each in answers if each.request == 0] == [
+        (False, False)
+    ] * 3 + [(True, True)]
 
 
 def test_only_requested_outputs_are_sent(decoupled: Start) -> None:
@@ -107,13 +113,18 @@ def execute(self, requests):
         peer.step()
     assert peer.answers == []
     peer.send_batches([[fp32("A", 1)]])
-    assert [(each.request, each.message) for each in peer.until_responses(1)] == [(first, ABANDONED)]
+    assert [(each.request, each.message) for each in peer.until_responses(1)] == [
+        (first, ABANDONED)
+    ]
 
 
 def test_a_dropped_stream_is_ended(decoupled: Start) -> None:
     peer = decoupled("def execute(self, requests): self.say(requests[0], 1)")
     answers = peer.execute([fp32("A", 1)])
-    assert [(each.final, each.empty, each.error) for each in answers] == [(False, False, None), (True, True, None)]
+    assert [(each.final, each.empty, each.error) for each in answers] == [
+        (False, False, None),
+        (True, True, None),
+    ]
 
 
 def test_no_response_can_follow_the_final_one(decoupled: Start) -> None:
@@ -233,7 +244,9 @@ def execute(self, requests):
     assert (values(peer, 0), values(peer, 1)) == ([0], [1])
 
 
-def test_a_request_cancelled_before_its_execution_does_not_reach_the_model(decoupled: Start) -> None:
+def test_a_request_cancelled_before_its_execution_does_not_reach_the_model(
+    decoupled: Start,
+) -> None:
     peer = decoupled(
         """
 def execute(self, requests):

@@ -49,7 +49,11 @@ class Recorder(WorkerSink):
     def respond(self, requests: Sequence[Any], responses: Sequence[Any]) -> None:
         if self.broken is not None:
             raise self.broken
-        self.answered |= {one.number: each for one, each in zip(requests, responses, strict=True) if each is not None}
+        self.answered |= {
+            one.number: each
+            for one, each in zip(requests, responses, strict=True)
+            if each is not None
+        }
 
     def fail(self, requests: Sequence[Any], text: str) -> None:
         self.failed |= {request.number: text for request in requests}
@@ -68,16 +72,21 @@ class Recorder(WorkerSink):
 class Run:
     """An execution of two requests by `execute(requests)`."""
 
-    def __init__(self, execute: Any, decoupled: bool = False, count: int = 2, broken: Exception | None = None) -> None:
+    def __init__(
+        self, execute: Any, decoupled: bool = False, count: int = 2, broken: Exception | None = None
+    ) -> None:
         self.host = Host(decoupled)
         self.sink = Recorder()
         self.sink.broken = broken
         self.requests = [
-            InferenceRequest.received(self.host, number, "", 0, (), ("OUT",), {}, 0, 0) for number in range(count)
+            InferenceRequest.received(self.host, number, "", 0, (), ("OUT",), {}, 0, 0)
+            for number in range(count)
         ]
         model = SimpleNamespace() if execute is None else SimpleNamespace(execute=execute)
         self.coroutines = Coroutines()
-        executor = Executor(model, "/m/1/model.py", "m_0_0", decoupled, self.sink, self.coroutines, Reserve())
+        executor = Executor(
+            model, "/m/1/model.py", "m_0_0", decoupled, self.sink, self.coroutines, Reserve()
+        )
         executor.run(list(self.requests))
         self.coroutines.stop()
 
@@ -204,7 +213,9 @@ def test_returned_responses_of_a_failed_batch_are_not_sent() -> None:
 
 
 def test_an_unreadable_output_fails_the_batch() -> None:
-    run = Run(lambda _: [response(1), response(2)], broken=TritonModelException("the device is gone"))
+    run = Run(
+        lambda _: [response(1), response(2)], broken=TritonModelException("the device is gone")
+    )
     assert set(run.sink.failed) == {0, 1}
     assert "the device is gone" in run.sink.failed[0]
 
@@ -264,7 +275,11 @@ def test_a_decoupled_request_without_final_response_stays_open() -> None:
         requests[0].get_response_sender().send(flags=FINAL)
 
     run = Run(execute, decoupled=True)
-    assert [(request, final) for request, _, final in run.host.sent] == [(0, False), (1, False), (0, True)]
+    assert [(request, final) for request, _, final in run.host.sent] == [
+        (0, False),
+        (1, False),
+        (0, True),
+    ]
     assert run.sink.left == [1]
 
 

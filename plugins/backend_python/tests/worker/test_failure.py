@@ -27,7 +27,9 @@ def caught(tmp_path: Path):
 
 
 def test_the_innermost_frame_is_first(caught) -> None:
-    text = caught("def inner():\n    raise ValueError('no')\n\ndef outer():\n    inner()\n\nouter()\n")
+    text = caught(
+        "def inner():\n    raise ValueError('no')\n\ndef outer():\n    inner()\n\nouter()\n"
+    )
     assert text.startswith(
         "ValueError: no\n\nAt:\n  model.py(2): inner\n  model.py(5): outer\n  model.py(7): <module>\n"
     )
@@ -60,13 +62,17 @@ def test_messages_have_tritons_format(caught, raised: str, beginning: str) -> No
 
 
 def test_causes_and_notes_are_omitted(caught) -> None:
-    text = caught("try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('own') from error\n")
+    text = caught(
+        "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('own') from error\n"
+    )
     assert text.startswith("ValueError: own\n\nAt:\n")
     assert "Zero" not in text
 
 
 def test_frames_of_the_runtime_are_omitted(caught) -> None:
-    text = caught("from tritonpy_worker.api.tensor import Tensor\ndef f():\n    Tensor('x', 1)\n\nf()\n")
+    text = caught(
+        "from tritonpy_worker.api.tensor import Tensor\ndef f():\n    Tensor('x', 1)\n\nf()\n"
+    )
     assert "model.py(3): f\n" in text
     assert "tritonpy_worker" not in text
 
@@ -93,4 +99,6 @@ def test_an_exception_that_was_not_raised_has_no_frames() -> None:
 
 
 def test_the_error_of_a_batch_names_the_instance() -> None:
-    assert failure_prefix("m_0_0") == "Failed to process the request(s) for model 'm_0_0', message: "
+    assert (
+        failure_prefix("m_0_0") == "Failed to process the request(s) for model 'm_0_0', message: "
+    )

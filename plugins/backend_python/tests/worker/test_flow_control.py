@@ -66,11 +66,17 @@ def execute(self, requests):
 
 @pytest.fixture
 def streaming(worker: Start) -> Start:
-    return lambda code, **options: worker(code.strip("\n") + "\n" + HELPERS, **{"decoupled": True, **options})
+    return lambda code, **options: worker(
+        code.strip("\n") + "\n" + HELPERS, **{"decoupled": True, **options}
+    )
 
 
 def values(peer: Peer, request: int) -> list[float]:
-    return [answer.outputs["OUT"][0] for answer in peer.answers if answer.request == request and not answer.empty]
+    return [
+        answer.outputs["OUT"][0]
+        for answer in peer.answers
+        if answer.request == request and not answer.empty
+    ]
 
 
 def until_over(peer: Peer, request: int) -> list[float]:

@@ -51,7 +51,11 @@ def test_an_abandoned_request_is_ended(begun):
         assert response is None
     else:
         assert response.error().message() == host.logged[0][1]
-        assert response.error().message().endswith("the model released the request without a response.")
+        assert (
+            response.error()
+            .message()
+            .endswith("the model released the request without a response.")
+        )
 
 
 def test_models_can_only_call_others_while_executing():

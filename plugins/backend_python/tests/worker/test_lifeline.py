@@ -20,7 +20,10 @@ BUSY = {
 
 def run(worker: Start, body: str, **options: object) -> Peer:
     lines = "\n".join(f"    {line}" for line in ["print('running')", *body.split("\n")])
-    peer = worker(f"def execute(self, requests):\n{lines}\n    return [pb_utils.InferenceResponse()]\n", **options)
+    peer = worker(
+        f"def execute(self, requests):\n{lines}\n    return [pb_utils.InferenceResponse()]\n",
+        **options,
+    )
     peer.send_batches([[fp32("A", 1)]])
     peer.until_logged("running")
     return peer
@@ -54,11 +57,16 @@ def test_many_workers_share_one_pipe(worker: Start) -> None:
 def test_an_already_closed_pipe_ends_the_worker(start_worker: Start) -> None:
     ours, theirs = os.pipe()
     os.close(theirs)
-    assert start_worker("def initialize(self, args): sum(range(10 ** 15))", descriptors=[ours]).ended() == 1
+    assert (
+        start_worker("def initialize(self, args): sum(range(10 ** 15))", descriptors=[ours]).ended()
+        == 1
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_to_the_process_group_do_not_end_the_worker(worker: Start, number: signal.Signals) -> None:
+def test_signals_to_the_process_group_do_not_end_the_worker(
+    worker: Start, number: signal.Signals
+) -> None:
     peer = run(worker, f"os.kill(os.getpid(), {int(number)})")
     peer.process.send_signal(number)
     assert peer.until_responses(1)[0].error is None
@@ -90,7 +98,9 @@ def test_programs_that_a_model_starts_can_be_interrupted(worker: Start) -> None:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "subprocess"])
-def test_processes_that_a_model_starts_do_not_inherit_the_socket(worker: Start, method: str) -> None:
+def test_processes_that_a_model_starts_do_not_inherit_the_socket(
+    worker: Start, method: str
+) -> None:
     start = (
         "import subprocess\nchild = subprocess.Popen(['sleep', '1000'])"
         if method == "subprocess"

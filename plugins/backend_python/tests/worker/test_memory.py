@@ -29,9 +29,11 @@ def test_a_batch_that_exceeds_the_limit_fails_alone(worker: Start, how: str) -> 
         memory_limit=LIMIT,
     )
     for _ in range(2):
-        assert "message: MemoryError: " in peer.execute([fp32("A", -1)], [fp32("A", 1)])[0].message.replace(
-            "numpy.core._exceptions._ArrayMemoryError", "MemoryError"
-        ).replace("_ArrayMemoryError", "MemoryError")
+        assert "message: MemoryError: " in peer.execute([fp32("A", -1)], [fp32("A", 1)])[
+            0
+        ].message.replace("numpy.core._exceptions._ArrayMemoryError", "MemoryError").replace(
+            "_ArrayMemoryError", "MemoryError"
+        )
         assert peer.execute([fp32("A", 1)])[0].error is None
 
 

@@ -23,7 +23,9 @@ def printed_text(peer: Peer) -> str:
     return peer.logs[0]["message"]
 
 
-def test_a_model_imports_files_next_to_it(start_worker: Start, write_model: Callable[..., Path]) -> None:
+def test_a_model_imports_files_next_to_it(
+    start_worker: Start, write_model: Callable[..., Path]
+) -> None:
     file = write_model(
         SHOW.format(
             imports="import helper\nfrom . import helper as relative\nfrom .package.deep import DEEP",
@@ -37,20 +39,26 @@ def test_a_model_imports_files_next_to_it(start_worker: Start, write_model: Call
     assert printed_text(start_worker(model_file=file)) == "helper 1.helper 1.helper 1.model"
 
 
-def test_the_models_folder_is_on_the_path(start_worker: Start, write_model: Callable[..., Path]) -> None:
+def test_the_models_folder_is_on_the_path(
+    start_worker: Start, write_model: Callable[..., Path]
+) -> None:
     file = write_model(SHOW.format(imports="import shared", expression="shared.VALUE"), whole=True)
     (file.parent.parent / "shared.py").write_text("VALUE = 7\n")
     assert printed_text(start_worker(model_file=file)) == "7"
 
 
-def test_another_name_of_the_file_is_the_modules_name(start_worker: Start, write_model: Callable[..., Path]) -> None:
+def test_another_name_of_the_file_is_the_modules_name(
+    start_worker: Start, write_model: Callable[..., Path]
+) -> None:
     file = write_model(SHOW.format(imports="", expression="__name__"), whole=True, version="12")
     other = file.with_name("other.py")
     file.rename(other)
     assert printed_text(start_worker(model_file=other)) == "12.other"
 
 
-def test_the_folder_of_the_version_is_the_model_dir(start_worker: Start, write_model: Callable[..., Path]) -> None:
+def test_the_folder_of_the_version_is_the_model_dir(
+    start_worker: Start, write_model: Callable[..., Path]
+) -> None:
     file = write_model(SHOW.format(imports="", expression="pb_utils.get_model_dir()"), whole=True)
     assert printed_text(start_worker(model_file=file)) == str(file.parent)
 
@@ -59,7 +67,9 @@ def test_a_python_based_backend_runs_its_own_file(
     start_worker: Start, write_model: Callable[..., Path], tmp_path: Path
 ) -> None:
     write_model(
-        SHOW.format(imports="import engine", expression="__name__, engine.NAME, pb_utils.get_model_dir()"),
+        SHOW.format(
+            imports="import engine", expression="__name__, engine.NAME, pb_utils.get_model_dir()"
+        ),
         whole=True,
         name="backends",
         version="mine",

@@ -47,7 +47,10 @@ async def later(answer: Any) -> Any:
 
 @pytest.mark.parametrize("answer", [True, False])
 def test_is_ready_may_be_a_function_or_a_coroutine(coroutines: Coroutines, answer: bool) -> None:
-    for model in (SimpleNamespace(is_ready=lambda: answer), SimpleNamespace(is_ready=lambda: later(answer))):
+    for model in (
+        SimpleNamespace(is_ready=lambda: answer),
+        SimpleNamespace(is_ready=lambda: later(answer)),
+    ):
         assert model_object.has_ready_check(model)
         assert model_object.is_ready(model, coroutines) is answer
 

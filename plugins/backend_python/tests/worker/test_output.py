@@ -33,13 +33,17 @@ def test_lines_have_the_ids_of_the_requests(printer: Start) -> None:
 
 
 def test_a_line_is_sent_when_it_is_complete(printer: Start) -> None:
-    peer = printer("for part in 'one', ' two', '\\nthree\\nfour\\nfi', 've':\n    print(part, end='')")
+    peer = printer(
+        "for part in 'one', ' two', '\\nthree\\nfour\\nfi', 've':\n    print(part, end='')"
+    )
     peer.execute([fp32("A", 1)])
     assert [message for message, _ in lines_of(peer)] == ["one two\nthree\nfour", "five"]
 
 
 def test_both_streams_are_logged(printer: Start) -> None:
-    peer = printer("print('out')\nprint('err', file=sys.stderr)\nsys.stderr.buffer.write(b'raw \\xff\\n')")
+    peer = printer(
+        "print('out')\nprint('err', file=sys.stderr)\nsys.stderr.buffer.write(b'raw \\xff\\n')"
+    )
     peer.execute([fp32("A", 1)])
     assert [message for message, _ in lines_of(peer)] == ["out", "err", "raw \\xff"]
 
@@ -64,7 +68,11 @@ def test_coroutines_and_threads_with_a_copied_context_log_the_request(worker: St
         """
     )
     peer.execute([fp32("A", 1)], ids=["x"])
-    assert lines_of(peer) == [("coroutine", ["x"]), ("thread with context", ["x"]), ("thread without", [])]
+    assert lines_of(peer) == [
+        ("coroutine", ["x"]),
+        ("thread with context", ["x"]),
+        ("thread without", []),
+    ]
 
 
 def test_an_endless_line_is_cut(printer: Start) -> None:
@@ -115,6 +123,8 @@ def test_a_crash_prints_its_traceback(printer: Start) -> None:
 
 
 def test_what_is_printed_before_a_failed_load_is_logged(start_worker: Start) -> None:
-    peer = start_worker("def initialize(self, args):\n    print('half a line', end='')\n    raise ValueError('no')")
+    peer = start_worker(
+        "def initialize(self, args):\n    print('half a line', end='')\n    raise ValueError('no')"
+    )
     peer.failed()
     assert lines_of(peer) == [("half a line", [])]

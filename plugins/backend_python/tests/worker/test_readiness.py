@@ -64,7 +64,9 @@ def is_ready(self):
 
 
 def test_a_hanging_check_does_not_block_execution(worker: Start) -> None:
-    peer = worker(f"{EXECUTE}def is_ready(self):\n    print('checking')\n    threading.Event().wait()\n")
+    peer = worker(
+        f"{EXECUTE}def is_ready(self):\n    print('checking')\n    threading.Event().wait()\n"
+    )
     peer.send(peer.QUERY, [1], extras={"verb": "is_ready", "arguments": {}})
     peer.until_logged("checking")
     assert peer.execute([fp32("A", 1)])[0].error is None

@@ -40,7 +40,9 @@ def response(**more: Any) -> InferenceResponse:
     return InferenceResponse([Tensor("OUT", np.zeros(2, np.float32))], **more)
 
 
-def add(answers: ResponseFrame, request: int, response: InferenceResponse | None, flags: int = FINAL) -> None:
+def add(
+    answers: ResponseFrame, request: int, response: InferenceResponse | None, flags: int = FINAL
+) -> None:
     answers.add(request, response, () if response is None else output_row(response), flags)
 
 
@@ -63,7 +65,11 @@ def test_errors_and_parameters_are_sent_by_index(answers: ResponseFrame, channel
     add(answers, 3, response(parameters={"a": 1}))
     answers.reschedule(7)
     answers.send()
-    assert channel.sent[0][2] == {"errors": {"1": [2, "bad"]}, "parameters": {"2": {"a": 1}}, "reschedule": [7]}
+    assert channel.sent[0][2] == {
+        "errors": {"1": [2, "bad"]},
+        "parameters": {"2": {"a": 1}},
+        "reschedule": [7],
+    }
 
 
 def test_an_empty_frame_is_not_sent(answers: ResponseFrame, channel: Channel) -> None:

@@ -57,16 +57,27 @@ def test_shared_arrays_are_read_only() -> None:
 
 def test_shared_arrays_are_aligned() -> None:
     arrays = view(*place({str(size): np.zeros(size, np.uint8) for size in range(5)}))
-    assert {array.__array_interface__["data"][0] % 64 for array in arrays.values() if array.size} == {0}
+    assert {
+        array.__array_interface__["data"][0] % 64 for array in arrays.values() if array.size
+    } == {0}
 
 
 @pytest.mark.parametrize(
     ("bad", "text"),
     [
-        ({"a": np.array([object()])}, "Shared array 'a' has elements of type object, which cannot be shared."),
+        (
+            {"a": np.array([object()])},
+            "Shared array 'a' has elements of type object, which cannot be shared.",
+        ),
         ({"a": np.zeros(1, [("x", "i4")])}, "which cannot be shared"),
-        ({"a": [1, 2]}, "Shared arrays must be numpy arrays with names, found list with the name 'a'."),
-        ({1: np.zeros(1)}, "Shared arrays must be numpy arrays with names, found ndarray with the name 1."),
+        (
+            {"a": [1, 2]},
+            "Shared arrays must be numpy arrays with names, found list with the name 'a'.",
+        ),
+        (
+            {1: np.zeros(1)},
+            "Shared arrays must be numpy arrays with names, found ndarray with the name 1.",
+        ),
     ],
 )
 def test_arrays_that_cannot_be_shared_are_rejected(bad: Any, text: str) -> None:
@@ -98,9 +109,17 @@ def test_the_first_instance_builds_and_the_others_map(start_worker: Start) -> No
     notification = first.frame(first.NOTIFY) if first.until_logged("building") else None
     assert notification.extras["verb"] == "shared"
     assert notification.extras["arguments"]["key"] == "weights"
-    layout, descriptors = notification.extras["arguments"]["layout"], notification.take_descriptors()
+    layout, descriptors = (
+        notification.extras["arguments"]["layout"],
+        notification.take_descriptors(),
+    )
     question = second.frame(second.QUERY)
-    second.send(second.QUERY_RESULT, question.words, extras={"value": {"layout": layout}}, descriptors=descriptors)
+    second.send(
+        second.QUERY_RESULT,
+        question.words,
+        extras={"value": {"layout": layout}},
+        descriptors=descriptors,
+    )
     for peer in (first, second):
         peer.started()
         assert peer.logs[-1]["message"] == "[0, 1, 2] False"
@@ -108,7 +127,9 @@ def test_the_first_instance_builds_and_the_others_map(start_worker: Start) -> No
 
 
 def test_after_a_failed_build_the_next_instance_builds(start_worker: Start) -> None:
-    peer = start_worker(SHARES.replace('return {"w": np.arange(3)}', "raise ValueError('no weights')"))
+    peer = start_worker(
+        SHARES.replace('return {"w": np.arange(3)}', "raise ValueError('no weights')")
+    )
     question = peer.frame(peer.QUERY)
     peer.send(peer.QUERY_RESULT, question.words, extras={"value": None})
     peer.until_logged("building")

@@ -140,7 +140,9 @@ def test_flow_control_is_per_task() -> None:
         await asyncio.create_task(look())
         await look()
         context = contextvars.copy_context()
-        thread = threading.Thread(target=context.run, args=(lambda: found.append(current_flow_control()),))
+        thread = threading.Thread(
+            target=context.run, args=(lambda: found.append(current_flow_control()),)
+        )
         thread.start()
         thread.join()
 

@@ -21,7 +21,9 @@ def execute(self, requests):
 
 @pytest.fixture
 def template(start_worker: Start) -> Start:
-    return lambda *args, **options: start_worker(*args, role="template", kind="template", name="m", **options)
+    return lambda *args, **options: start_worker(
+        *args, role="template", kind="template", name="m", **options
+    )
 
 
 def value(peer: Peer, verb: str, descriptors: tuple[int, ...] = (), **arguments: Any) -> Any:
@@ -126,7 +128,9 @@ def test_a_template_ends_with_the_server_while_it_imports(template: Start) -> No
 
 
 def test_imports_start_no_thread_in_a_fork(template: Start) -> None:
-    peer = template(f"threading.Thread(target=threading.Event().wait, daemon=True).start()\n{REPORT_PID}")
+    peer = template(
+        f"threading.Thread(target=threading.Event().wait, daemon=True).start()\n{REPORT_PID}"
+    )
     assert peer.started()["unforkable"] == "importing it started 1 threads"
 
 
@@ -161,7 +165,9 @@ def execute(self, requests):
         ("import random\nrandom.seed(1)\nnp.random.seed(1)\n", {"random": True, "numpy": True}),
     ],
 )
-def test_forks_have_equal_random_numbers_only_if_the_model_seeds(template: Start, seed: str, equal: dict) -> None:
+def test_forks_have_equal_random_numbers_only_if_the_model_seeds(
+    template: Start, seed: str, equal: dict
+) -> None:
     peer = template(
         f"""{seed}
 def initialize(self, args):
@@ -206,7 +212,10 @@ def test_a_configuration_without_completion_is_unchanged(template: Start) -> Non
 @pytest.mark.parametrize(
     ("body", "beginning"),
     [
-        ("return 3", "auto_complete_config function in model 'm' must return a valid pb.ModelConfig object."),
+        (
+            "return 3",
+            "auto_complete_config function in model 'm' must return a valid pb.ModelConfig object.",
+        ),
         ("raise ValueError('no')", "ValueError: no\n\nAt:\n  "),
         ("sys.exit(4)", "SystemExit: 4\n\nAt:\n  "),
         ("os._exit(4)", "auto_complete_config ended its process with status 4"),
@@ -224,9 +233,12 @@ def test_a_failed_completion_is_reported(template: Start, body: str, beginning: 
 
 
 @pytest.mark.parametrize(
-    ("thread", "seen"), [("", "0"), ("threading.Thread(target=threading.Event().wait, daemon=True).start()\n", "1")]
+    ("thread", "seen"),
+    [("", "0"), ("threading.Thread(target=threading.Event().wait, daemon=True).start()\n", "1")],
 )
-def test_the_completion_does_not_affect_instances_if_it_can_be_forked(template: Start, thread: str, seen: str) -> None:
+def test_the_completion_does_not_affect_instances_if_it_can_be_forked(
+    template: Start, thread: str, seen: str
+) -> None:
     peer = template(
         thread
         + """
@@ -252,7 +264,9 @@ def test_a_completion_ends_with_its_template(template: Start) -> None:
     )
     peer.started()
     peer.send(
-        peer.QUERY, [1], extras={"verb": "auto_complete", "arguments": {"name": "m", "config": json.dumps(CONFIG)}}
+        peer.QUERY,
+        [1],
+        extras={"verb": "auto_complete", "arguments": {"name": "m", "config": json.dumps(CONFIG)}},
     )
     pid = int(peer.next_printed())
     completion = os.pidfd_open(pid)

@@ -94,7 +94,11 @@ def test_fields_of_a_request_reach_the_model(worker: Start) -> None:
             "trace": "{}",
         },
     }
-    slots = [SequenceSlot(0, False, False, 0), SequenceSlot("seq", True, False, 1), SequenceSlot(9, False, True, 2)]
+    slots = [
+        SequenceSlot(0, False, False, 0),
+        SequenceSlot("seq", True, False, 1),
+        SequenceSlot(9, False, True, 2),
+    ]
     sequence_frames = [(SequenceHeader(0, 0, 0), slots)]
     peer.execute(
         [fp32("A", 1)],
@@ -130,7 +134,9 @@ def test_a_slot_without_data_gets_a_null_request(worker: Start) -> None:
     words = Sent("B", "BYTES", (1, 1), np.frombuffer(b"\x02\0\0\0xy", np.uint8))
     ready = Sent("READY", "INT32", (3, 1), np.array([[0], [1], [0]], np.int32))
     sequence_frames = [(SequenceHeader(3, 1, 0), [SequenceSlot(5, True, False, 1)])]
-    (answer,) = peer.execute([fp32("A", 7), words], ids=["real"], sequence_frames=sequence_frames, added_rows=[[ready]])
+    (answer,) = peer.execute(
+        [fp32("A", 7), words], ids=["real"], sequence_frames=sequence_frames, added_rows=[[ready]]
+    )
     assert texts(answer.outputs["OUT"]) == [
         *("A [1] [0.0]", "B [1, 1] [b'']", "READY [1, 1] [0]"),
         *("A [1] [7.0]", "B [1, 1] [b'xy']", "READY [1, 1] [1]"),
@@ -250,7 +256,9 @@ def test_memory_of_large_tensors_is_reused(worker: Start) -> None:
 
 
 def test_a_response_without_outputs_is_a_response(worker: Start) -> None:
-    peer = worker("def execute(self, requests): return [pb_utils.InferenceResponse() for _ in requests]")
+    peer = worker(
+        "def execute(self, requests): return [pb_utils.InferenceResponse() for _ in requests]"
+    )
     (answer,) = peer.execute([fp32("A", 1)])
     assert (answer.outputs, answer.final, answer.empty, answer.error) == ({}, True, False, None)
 
@@ -303,7 +311,9 @@ def test_sys_exit_in_execute_fails_its_batch_only(worker: Start) -> None:
     assert peer.execute([fp32("A", 1)])[0].error is None
 
 
-def test_responses_do_not_wait_for_slow_executions_of_the_frame(worker: Start, tmp_path: Path) -> None:
+def test_responses_do_not_wait_for_slow_executions_of_the_frame(
+    worker: Start, tmp_path: Path
+) -> None:
     peer = worker(
         """
         def execute(self, requests):
@@ -369,11 +379,16 @@ def test_sys_exit_in_initialize_fails_the_load(start_worker: Start) -> None:
 
 
 def test_a_server_with_another_protocol_version_is_rejected(start_worker: Start) -> None:
-    assert f"version {VERSION} of" in start_worker("def execute(self, requests): ...", version=99).failed()
+    assert (
+        f"version {VERSION} of"
+        in start_worker("def execute(self, requests): ...", version=99).failed()
+    )
 
 
 def test_initialize_gets_its_arguments_as_strings(worker: Start) -> None:
-    peer = worker("def initialize(self, args):\n    print(sorted(args), {type(each) for each in args.values()})")
+    peer = worker(
+        "def initialize(self, args):\n    print(sorted(args), {type(each) for each in args.values()})"
+    )
     assert peer.logs[0]["message"] == (
         "['model_config', 'model_instance_device_id', 'model_instance_kind', 'model_instance_name', "
         "'model_name', 'model_repository', 'model_version'] {<class 'str'>}"
@@ -397,7 +412,9 @@ def test_model_threads_may_print_and_log(worker: Start) -> None:
 
 
 def test_memory_of_inputs_is_returned_before_the_next_batch(worker: Start) -> None:
-    peer = worker("def execute(self, requests): return [pb_utils.InferenceResponse() for _ in requests]")
+    peer = worker(
+        "def execute(self, requests): return [pb_utils.InferenceResponse() for _ in requests]"
+    )
     peer.execute([fp32("A", *range(50_000))])
     while peer.lent_count():
         peer.step()

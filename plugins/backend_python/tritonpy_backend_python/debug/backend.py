@@ -60,7 +60,9 @@ def debugging_backend(session: DebugState) -> type[PythonBackend]:
                 return super().auto_complete(model)
             _check(session, model)
             return run_and_report(
-                session.main_thread, session.reporter, partial(auto_complete, model, prints_to_log=False)
+                session.main_thread,
+                session.reporter,
+                partial(auto_complete, model, prints_to_log=False),
             )
 
         @classmethod
@@ -76,7 +78,9 @@ def debugging_backend(session: DebugState) -> type[PythonBackend]:
         def _begin(self) -> LocalInstance:
             if self.model.name != session.name:
                 return super()._begin()
-            return DebuggedInstance(session.main_thread, session.reporter, self.model, self.instance)
+            return DebuggedInstance(
+                session.main_thread, session.reporter, self.model, self.instance
+            )
 
         def execute(self, batch: Batch) -> None:
             if session.stop_event.is_set() and self.model.name == session.name:
@@ -90,9 +94,12 @@ def _check(session: DebugState, model: ModelContext) -> None:
     requirements = environment_requirements(model)
     if requirements and not session.any_interpreter:
         raise InvalidArgument(
-            f"model '{model.name}' runs in its own environment ({', '.join(requirements)}), where tritonpy is not installed, so it cannot be "
-            "debugged there. Create an environment with the model's packages and tritonpy (Python 3.11 or newer), run this command in "
-            "it and add --this-interpreter; or serve the model and attach a debugger such as debugpy to its process."
+            f"model '{model.name}' runs in its own environment ({', '.join(requirements)}), "
+            "where tritonpy is not installed, so it cannot be "
+            "debugged there. Create an environment with the model's packages and tritonpy "
+            "(Python 3.11 or newer), run this command in "
+            "it and add --this-interpreter; or serve the model and attach a debugger such as "
+            "debugpy to its process."
         )
 
 

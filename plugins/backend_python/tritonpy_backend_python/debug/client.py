@@ -13,7 +13,9 @@ from tritonpy_backend_python.debug.target import DebugTarget
 _TICK_S = 0.1  # interval of checks whether the user wants to quit
 
 
-def send_request(engine: Engine, target: DebugTarget, file_request: FileRequest, stop_event: Event) -> int:
+def send_request(
+    engine: Engine, target: DebugTarget, file_request: FileRequest, stop_event: Event
+) -> int:
     """Send the request and print every response.
 
     Return the exit status, 1 if a response is an error. Setting `stop_event` cancels the request.
@@ -48,7 +50,9 @@ def send_request(engine: Engine, target: DebugTarget, file_request: FileRequest,
     return 1
 
 
-def _next(responses: SimpleQueue[InferResponse], request: InferRequest, stop_event: Event) -> InferResponse | None:
+def _next(
+    responses: SimpleQueue[InferResponse], request: InferRequest, stop_event: Event
+) -> InferResponse | None:
     while not stop_event.is_set():
         try:
             return responses.get(timeout=_TICK_S)

@@ -33,7 +33,10 @@ class DebugCommand(Command):
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments."""
         parser.add_argument(
-            "model", type=Path, metavar="MODEL", help="the model's folder in its repository, or its model.py"
+            "model",
+            type=Path,
+            metavar="MODEL",
+            help="the model's folder in its repository, or its model.py",
         )
         source = parser.add_argument_group("source of requests")
         source.add_argument(
@@ -49,27 +52,42 @@ class DebugCommand(Command):
             help="length of the JSON text in FILE in bytes, if binary tensors follow",
         )
         source.add_argument(
-            "--http-port", type=int, metavar="N", help="serve HTTP clients on this port (0: a free one)"
+            "--http-port",
+            type=int,
+            metavar="N",
+            help="serve HTTP clients on this port (0: a free one)",
         )
         source.add_argument(
-            "--grpc-port", type=int, metavar="N", help="serve gRPC clients on this port (0: a free one)"
+            "--grpc-port",
+            type=int,
+            metavar="N",
+            help="serve gRPC clients on this port (0: a free one)",
         )
-        parser.add_argument("--pdb", action="store_true", help="enter the debugger where an exception was raised")
+        parser.add_argument(
+            "--pdb", action="store_true", help="enter the debugger where an exception was raised"
+        )
         parser.add_argument(
             "--with",
             dest="others",
             action="append",
             default=[],
             metavar="NAME",
-            help="also serve another model of the repository, such as one that the model calls; can be repeated",
+            help=(
+                "also serve another model of the repository, such as one that the model calls; "
+                "can be repeated"
+            ),
         )
         parser.add_argument(
             "--this-interpreter",
             action="store_true",
             help="debug the model in this interpreter even if it names its own environment",
         )
-        parser.add_argument("--backend-directory", metavar="DIR", help="folder of Python-based backends")
-        parser.add_argument("--verbose", action="store_true", help="show the server's log, including verbose lines")
+        parser.add_argument(
+            "--backend-directory", metavar="DIR", help="folder of Python-based backends"
+        )
+        parser.add_argument(
+            "--verbose", action="store_true", help="show the server's log, including verbose lines"
+        )
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Debug until the request has its response or the user quits.
@@ -81,7 +99,8 @@ class DebugCommand(Command):
         is_live = any(port is not None for port in ports.values())
         if is_live == (arguments.request is not None):
             raise StartupError(
-                "give either --request FILE or a port (--http-port N, --grpc-port N) as the source of requests"
+                "give either --request FILE or a port (--http-port N, --grpc-port N) as the "
+                "source of requests"
             )
         _log(arguments.verbose, is_live)
         # Late imports: help and argument errors do not need the server and the runtime of models.
@@ -89,18 +108,29 @@ class DebugCommand(Command):
         from tritonpy_backend_python.debug.request_file import read_request
         from tritonpy_backend_python.debug.session import Session
 
-        session = Session(target, arguments.pdb, arguments.this_interpreter, _settings(target, ports, arguments))
+        session = Session(
+            target, arguments.pdb, arguments.this_interpreter, _settings(target, ports, arguments)
+        )
         if is_live:
             return session.run(partial(_serve, target))
         file_request = read_request(arguments.request, arguments.header_length)
-        return session.run(lambda server, stop_event: send_request(server.engine, target, file_request, stop_event))
+        return session.run(
+            lambda server, stop_event: send_request(server.engine, target, file_request, stop_event)
+        )
 
 
-def _settings(target: DebugTarget, ports: dict[str, int | None], arguments: argparse.Namespace) -> dict[str, Any]:
-    frontends: dict[str, Any] = {name: False if port is None else {"port": port} for name, port in ports.items()}
+def _settings(
+    target: DebugTarget, ports: dict[str, int | None], arguments: argparse.Namespace
+) -> dict[str, Any]:
+    frontends: dict[str, Any] = {
+        name: False if port is None else {"port": port} for name, port in ports.items()
+    }
     settings: dict[str, Any] = {
         "repositories": [{"url": str(target.repository)}],
-        "control": {"mode": "explicit", "load": list(dict.fromkeys([target.name, *arguments.others]))},
+        "control": {
+            "mode": "explicit",
+            "load": list(dict.fromkeys([target.name, *arguments.others])),
+        },
         "frontends": {**frontends, "metrics": False},
         "exit_on_error": False,
         "plugins": {"disable": ["backend-python"]},
@@ -111,7 +141,9 @@ def _settings(target: DebugTarget, ports: dict[str, int | None], arguments: argp
 
 
 def _serve(target: DebugTarget, server: RunningServer, stop_event: threading.Event) -> int:
-    addresses = ", ".join(f"{name} on {frontend.address()}" for name, frontend in server.server.frontends.items())
+    addresses = ", ".join(
+        f"{name} on {frontend.address()}" for name, frontend in server.server.frontends.items()
+    )
     print_message(f"debugging '{target.name}': {addresses}; Ctrl-C ends")
     stop_event.wait()
     return 0
@@ -119,7 +151,9 @@ def _serve(target: DebugTarget, server: RunningServer, stop_event: threading.Eve
 
 def _log(verbose: bool, is_live: bool) -> None:
     """Show the model's log, and warnings of everything else."""
-    logging.basicConfig(format="%(levelname).1s %(message)s", level=logging.INFO if is_live else logging.WARNING)
+    logging.basicConfig(
+        format="%(levelname).1s %(message)s", level=logging.INFO if is_live else logging.WARNING
+    )
     logging.getLogger("tritonpy.model").setLevel(logging.DEBUG if verbose else logging.INFO)
     if verbose:
         logging.getLogger("tritonpy").setLevel(logging.DEBUG)

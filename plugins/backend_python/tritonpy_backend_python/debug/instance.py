@@ -46,7 +46,8 @@ class DebuggedHost(LocalHost):
     def call_error(self, name: str, error: TritonError) -> TritonError:
         if name not in {each.name for each in self._model.engine.repository_index(ready=True)}:
             print_message(
-                f"'{self._model.name}' called the model '{name}', which is not loaded here: add --with {name}"
+                f"'{self._model.name}' called the model '{name}', which is not loaded here: "
+                f"add --with {name}"
             )
         return super().call_error(name, error)
 
@@ -55,7 +56,11 @@ class DebuggedInstance(LocalInstance):
     """Runs the model in the main thread, while the instance's thread waits for the result."""
 
     def __init__(
-        self, main_thread: MainThread, reporter: Reporter, model: ModelContext, instance: InstanceContext
+        self,
+        main_thread: MainThread,
+        reporter: Reporter,
+        model: ModelContext,
+        instance: InstanceContext,
     ) -> None:
         self._main_thread = main_thread
         self._reporter = reporter
@@ -65,7 +70,9 @@ class DebuggedInstance(LocalInstance):
             coroutines=partial(MainThreadCoroutines, main_thread),
             prints_to_log=False,
         )
-        run_and_report(main_thread, reporter, partial(super().__init__, model, instance, components))
+        run_and_report(
+            main_thread, reporter, partial(super().__init__, model, instance, components)
+        )
 
     def execute(self, batch: Batch) -> None:
         self._main_thread.run(partial(super().execute, batch))

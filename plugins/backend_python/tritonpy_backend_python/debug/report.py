@@ -42,7 +42,9 @@ class Reporter:
             print_message(f"error: {error}")
             return
         trace = _of_model(error.__traceback__)
-        print_message("".join(traceback.TracebackException(type(error), error, trace).format()).rstrip())
+        print_message(
+            "".join(traceback.TracebackException(type(error), error, trace).format()).rstrip()
+        )
         if self._post_mortem and trace is not None:
             pdb.post_mortem(trace)
 

@@ -11,7 +11,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tritonpy import DTYPES, OutputSpec, ParameterValue, SequenceInfo, StartupError, Tensor, encode_strings
+from tritonpy import (
+    DTYPES,
+    OutputSpec,
+    ParameterValue,
+    SequenceInfo,
+    StartupError,
+    Tensor,
+    encode_strings,
+)
 
 _Parameters = dict[str, ParameterValue]
 
@@ -69,7 +77,11 @@ def read_request(file: Path, header_length: int | None) -> FileRequest:
         body = msgspec.json.decode(content[:end], type=_Body)
         return _request(body, _tensors(body.inputs, content[end:]))
     except (msgspec.DecodeError, ValueError) as error:
-        hint = "" if header_length is not None else "; a request with binary tensors needs --header-length"
+        hint = (
+            ""
+            if header_length is not None
+            else "; a request with binary tensors needs --header-length"
+        )
         raise StartupError(f"'{file}' is not an inference request: {error}{hint}") from error
 
 
@@ -85,7 +97,9 @@ def _request(body: _Body, inputs: dict[str, Tensor]) -> FileRequest:
         parameters,
         int(parameters.pop("priority", 0)),
         int(parameters.pop("timeout", 0)),
-        SequenceInfo(sequence if isinstance(sequence, str) else int(sequence), start, end) if sequence else None,
+        SequenceInfo(sequence if isinstance(sequence, str) else int(sequence), start, end)
+        if sequence
+        else None,
     )
 
 
@@ -105,8 +119,13 @@ def _tensors(inputs: Sequence[_Input], binary: bytes) -> dict[str, Tensor]:
             raise ValueError(f"input '{each.name}' has neither 'data' nor a 'binary_data_size'")
         size = int(each.parameters["binary_data_size"])
         if at + size > len(binary):
-            raise ValueError(f"input '{each.name}' needs {size} bytes after the JSON text, {len(binary) - at} are left")
-        tensors[each.name] = Tensor.from_buffer(each.name, each.datatype, tuple(each.shape), binary[at : at + size])
+            raise ValueError(
+                f"input '{each.name}' needs {size} bytes after the JSON text, "
+                f"{len(binary) - at} are left"
+            )
+        tensors[each.name] = Tensor.from_buffer(
+            each.name, each.datatype, tuple(each.shape), binary[at : at + size]
+        )
         at += size
     if at < len(binary):
         raise ValueError(f"{len(binary) - at} bytes after the JSON text belong to no input")
@@ -118,7 +137,8 @@ def _from_json(given: _Input, data: list[Any]) -> Tensor:
         data = list(chain.from_iterable(data))
     if len(data) != prod(given.shape):
         raise ValueError(
-            f"input '{given.name}' has {len(data)} elements, but its shape {given.shape} needs {prod(given.shape)}"
+            f"input '{given.name}' has {len(data)} elements, but its shape {given.shape} needs "
+            f"{prod(given.shape)}"
         )
     shape = tuple(given.shape)
     if given.datatype == "BYTES":
@@ -128,5 +148,7 @@ def _from_json(given: _Input, data: list[Any]) -> Tensor:
     try:
         array = np.array(data, DTYPES[given.datatype])
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"input '{given.name}' cannot be converted to {given.datatype}: {error}") from error
+        raise ValueError(
+            f"input '{given.name}' cannot be converted to {given.datatype}: {error}"
+        ) from error
     return Tensor(given.name, given.datatype, shape, array.reshape(shape))

@@ -14,7 +14,10 @@ def response_text(response: InferResponse) -> str:
     """Return a response as JSON. Bytes that are not UTF-8 are escaped with backslashes."""
     if response.error is not None:
         return json.dumps({"error": response.error.message}, ensure_ascii=False)
-    body: dict[str, Any] = {"model_name": response.model_name, "model_version": str(response.model_version)}
+    body: dict[str, Any] = {
+        "model_name": response.model_name,
+        "model_version": str(response.model_version),
+    }
     if response.id:
         body["id"] = response.id
     if response.parameters:
@@ -24,7 +27,12 @@ def response_text(response: InferResponse) -> str:
 
 
 def _output(tensor: Tensor) -> dict[str, Any]:
-    return {"name": tensor.name, "datatype": tensor.datatype, "shape": list(tensor.shape), "data": _data(tensor)}
+    return {
+        "name": tensor.name,
+        "datatype": tensor.datatype,
+        "shape": list(tensor.shape),
+        "data": _data(tensor),
+    }
 
 
 def _data(tensor: Tensor) -> list[Any]:

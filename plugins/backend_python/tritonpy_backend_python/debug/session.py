@@ -21,7 +21,11 @@ class Session:
     """A debug session, which runs once, in the main thread. `settings` are those of server.yaml."""
 
     def __init__(
-        self, target: DebugTarget, post_mortem: bool, any_interpreter: bool, settings: Mapping[str, Any]
+        self,
+        target: DebugTarget,
+        post_mortem: bool,
+        any_interpreter: bool,
+        settings: Mapping[str, Any],
     ) -> None:
         main_thread, reporter = MainThread(self._leave), Reporter(post_mortem, self._leave)
         self._state = DebugState(target.name, any_interpreter, main_thread, reporter)
@@ -33,7 +37,9 @@ class Session:
 
         Return the exit status, 1 if the model did not load.
         """
-        thread = threading.Thread(target=self._host, args=(use_server,), name="debugged-server", daemon=True)
+        thread = threading.Thread(
+            target=self._host, args=(use_server,), name="debugged-server", daemon=True
+        )
         thread.start()
         self._state.main_thread.serve()
         thread.join()
@@ -60,7 +66,8 @@ class Session:
         if not state.loaded:
             backend = server.engine.model_config(state.name).backend
             print_message(
-                f"error: model '{state.name}' has the backend '{backend}': only models with a model.py can be debugged"
+                f"error: model '{state.name}' has the backend '{backend}': "
+                "only models with a model.py can be debugged"
             )
             return 1
         return use_server(server, state.stop_event)

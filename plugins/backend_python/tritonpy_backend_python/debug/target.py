@@ -31,10 +31,13 @@ def find_target(path: Path) -> DebugTarget:
     if path.is_file():
         version = path.parent
         if not version.name.isdecimal():
-            raise StartupError(f"'{path}' is not in a version folder of a model, such as add/1/model.py")
+            raise StartupError(
+                f"'{path}' is not in a version folder of a model, such as add/1/model.py"
+            )
         return DebugTarget(version.parent.parent, version.parent.name, int(version.name))
     if not any(child.is_dir() and child.name.isdecimal() for child in path.iterdir()):
         raise StartupError(
-            f"'{path}' is not a model's folder: it has no version folder, such as {path.name}/1 with model.py in it"
+            f"'{path}' is not a model's folder: it has no version folder, "
+            f"such as {path.name}/1 with model.py in it"
         )
     return DebugTarget(path.parent, path.name)

@@ -37,10 +37,14 @@ def extract(file: BufferedReader, folder: Path, log: logging.LoggerAdapter[loggi
     except Exception as error:  # each format has its own errors
         raise Internal(f"Failed to extract {file.name}: it is damaged: {error}") from error
     if file_state(file) != state:
-        raise Internal(f"Failed to extract {file.name}: it changed during extraction; load the model again")
+        raise Internal(
+            f"Failed to extract {file.name}: it changed during extraction; load the model again"
+        )
 
 
-def _extract(file: BufferedReader, folder: Path, log: logging.LoggerAdapter[logging.Logger]) -> None:
+def _extract(
+    file: BufferedReader, folder: Path, log: logging.LoggerAdapter[logging.Logger]
+) -> None:
     extraction = Extraction(folder, file.name)
     begin = logged_at = time.monotonic()
     size = max(os.fstat(file.fileno()).st_size, 1)
@@ -49,11 +53,20 @@ def _extract(file: BufferedReader, folder: Path, log: logging.LoggerAdapter[logg
         now = time.monotonic()
         if now - logged_at >= SECONDS_BETWEEN_LINES:
             logged_at = now
-            log.info("extracting %s: %.0f %%, %d files", file.name, 100 * file.tell() / size, extraction.files)
+            log.info(
+                "extracting %s: %.0f %%, %d files",
+                file.name,
+                100 * file.tell() / size,
+                extraction.files,
+            )
     extraction.check_links()
     seconds = time.monotonic() - begin
     log.info(
-        "extracted %s: %d files, %.1f MB, %.1f s", file.name, extraction.files, extraction.size / MEGABYTE, seconds
+        "extracted %s: %d files, %.1f MB, %.1f s",
+        file.name,
+        extraction.files,
+        extraction.size / MEGABYTE,
+        seconds,
     )
 
 
@@ -65,7 +78,9 @@ def _stopped(file: BufferedReader, folder: Path, error: OSError) -> Internal:
     folder.mkdir()
     needed = sum(member.size for member in members(file))
     return Internal(
-        f"Failed to extract {file.name}: the disk of {folder} is full: {needed / MEGABYTE:.1f} MB are needed, "
-        f"{shutil.disk_usage(folder).free / MEGABYTE:.1f} MB are free; free space or choose another folder with the "
+        f"Failed to extract {file.name}: the disk of {folder} is full: "
+        f"{needed / MEGABYTE:.1f} MB are needed, "
+        f"{shutil.disk_usage(folder).free / MEGABYTE:.1f} MB are free; "
+        "free space or choose another folder with the "
         "backend's option environments-dir"
     )

@@ -59,11 +59,14 @@ class EnvironmentCache:
             warning = make_private_folder(self.folder, configured=self._configured)
         except OSError as error:
             raise Internal(
-                f"the folder of Python environments '{self.folder}' cannot be created: {error.strerror}; "
+                f"the folder of Python environments '{self.folder}' cannot be created: "
+                f"{error.strerror}; "
                 "choose another with the backend's option environments-dir"
             ) from error
         if warning:
-            log.warning("the folder of Python environments '%s' is not safe: %s", self.folder, warning)
+            log.warning(
+                "the folder of Python environments '%s' is not safe: %s", self.folder, warning
+            )
 
     def _build(self, entry: EnvironmentEntry, source: str, build: Build, lock: int) -> None:
         entry.clear()
@@ -92,5 +95,7 @@ def cache_folder(configured: str) -> Path:
         return Path(configured).expanduser().absolute()
     home = os.environ.get("XDG_CACHE_HOME", "")
     return (
-        Path(home if os.path.isabs(home) else os.path.expanduser("~/.cache")).absolute() / "tritonpy" / "environments"
+        Path(home if os.path.isabs(home) else os.path.expanduser("~/.cache")).absolute()
+        / "tritonpy"
+        / "environments"
     )

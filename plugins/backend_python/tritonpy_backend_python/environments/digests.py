@@ -49,7 +49,11 @@ class Digests:
                 return self.of_open(file)
         whole = hashlib.sha256()
         for source in _sources(path):
-            whole.update(f"{source.relative_to(path)}\0{self.of(source)}\0".encode("utf-8", "surrogateescape"))
+            whole.update(
+                f"{source.relative_to(path)}\0{self.of(source)}\0".encode(
+                    "utf-8", "surrogateescape"
+                )
+            )
         return whole.hexdigest()
 
     def _remember(self, memory: Path, text: str) -> None:
@@ -76,5 +80,9 @@ def _read(file: BufferedReader) -> str:
 
 def _sources(folder: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in _NOT_SOURCES and not name.endswith(".egg-info"))
-        yield from (path for path in (Path(place, name) for name in sorted(files)) if path.is_file())
+        folders[:] = sorted(
+            name for name in folders if name not in _NOT_SOURCES and not name.endswith(".egg-info")
+        )
+        yield from (
+            path for path in (Path(place, name) for name in sorted(files)) if path.is_file()
+        )

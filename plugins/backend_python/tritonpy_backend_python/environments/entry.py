@@ -58,7 +58,9 @@ class EnvironmentEntry:
 
     def complete(self, source: str) -> None:
         """Mark the environment as complete. `source` describes its origin."""
-        self._stamp.write_text(json.dumps({"source": source, "folder": str(self.folder)}), encoding="utf-8")
+        self._stamp.write_text(
+            json.dumps({"source": source, "folder": str(self.folder)}), encoding="utf-8"
+        )
 
     def clear(self) -> None:
         """Remove the environment. The stamp goes first, so a partial one never looks complete."""

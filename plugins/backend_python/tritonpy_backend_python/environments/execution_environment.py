@@ -13,7 +13,11 @@ from tritonpy import Internal, InvalidArgument
 from tritonpy.config import resolve_model_file
 from tritonpy_backend_python.environments.archive import extract
 from tritonpy_backend_python.environments.cache import EnvironmentCache
-from tritonpy_backend_python.environments.environment import Environment, folder_variables, foreign_variables
+from tritonpy_backend_python.environments.environment import (
+    Environment,
+    folder_variables,
+    foreign_variables,
+)
 from tritonpy_backend_python.environments.process import CommandFailed, run_logged
 
 PARAMETER = "EXECUTION_ENV_PATH"
@@ -22,7 +26,10 @@ REPACK = "install '{package}' in the environment that was packed, and pack it ag
 
 
 def execution_environment(
-    value: str, model_directory: Path, cache: EnvironmentCache, log: logging.LoggerAdapter[logging.Logger]
+    value: str,
+    model_directory: Path,
+    cache: EnvironmentCache,
+    log: logging.LoggerAdapter[logging.Logger],
 ) -> Environment:
     """Return the environment in `value`, the path of an archive or a folder.
 
@@ -49,9 +56,12 @@ def folder_environment(folder: Path, description: str) -> Environment:
     if not activate.exists():
         if not interpreter:
             raise Internal(
-                f"Path {activate} does not exist. The Python environment should contain an 'activate' script."
+                f"Path {activate} does not exist. The Python environment should contain an "
+                "'activate' script."
             )
-        return Environment(interpreter, description, variables=folder_variables(folder, foreign_variables()))
+        return Environment(
+            interpreter, description, variables=folder_variables(folder, foreign_variables())
+        )
     if shutil.which("bash") is None:
         raise Internal(f"{description} is activated by {activate}, which needs bash: install bash")
     return Environment(interpreter or "python3", description, activate, foreign_variables())
@@ -74,7 +84,10 @@ def _located(value: str, model_directory: Path) -> Path:
 
 
 def _packed(
-    file: BufferedReader, path: Path, cache: EnvironmentCache, log: logging.LoggerAdapter[logging.Logger]
+    file: BufferedReader,
+    path: Path,
+    cache: EnvironmentCache,
+    log: logging.LoggerAdapter[logging.Logger],
 ) -> Environment:
     description = f"the execution environment {path}"
 
@@ -86,7 +99,9 @@ def _packed(
     return replace(folder_environment(lease.folder, description), remedy=REPACK, leases=(lease,))
 
 
-def _unpack(folder: Path, environment: Environment, lock: int, log: logging.LoggerAdapter[logging.Logger]) -> None:
+def _unpack(
+    folder: Path, environment: Environment, lock: int, log: logging.LoggerAdapter[logging.Logger]
+) -> None:
     """Run conda-pack's program, which replaces the paths of the environment's original folder."""
     program = folder / "bin" / "conda-unpack"
     if not program.is_file():
@@ -100,4 +115,6 @@ def _unpack(folder: Path, environment: Environment, lock: int, log: logging.Logg
             lambda line: log.info("conda-unpack: %s", line),
         )
     except (CommandFailed, OSError) as error:
-        raise Internal(f"{environment.description} cannot be adjusted to its folder: {error}") from error
+        raise Internal(
+            f"{environment.description} cannot be adjusted to its folder: {error}"
+        ) from error

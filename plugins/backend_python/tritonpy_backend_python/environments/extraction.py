@@ -55,7 +55,10 @@ class Extraction:
             end = Path(os.path.realpath(link))
             name = link.relative_to(self._root).as_posix()
             if not end.is_relative_to(root) and (end.is_dir() or not _INTERPRETER.fullmatch(name)):
-                raise Internal(f"Failed to extract {self._archive}: the link {name!r} leads out of it, to {str(end)!r}")
+                raise Internal(
+                    f"Failed to extract {self._archive}: the link {name!r} leads out of it, "
+                    f"to {str(end)!r}"
+                )
 
     def _write(self, path: Path, member: ArchiveMember) -> None:
         if member.kind is MemberKind.FILE:
@@ -82,7 +85,10 @@ class Extraction:
     def _write_hard_link(self, path: Path, member: ArchiveMember) -> None:
         target = self._path(member.target, member)
         if target.parent not in self._folders or target.is_symlink() or not target.is_file():
-            raise self._error(member, f"it links to {member.target!r}, which is not an earlier file of the archive")
+            raise self._error(
+                member,
+                f"it links to {member.target!r}, which is not an earlier file of the archive",
+            )
         os.link(target, path)
 
     def _make_folder(self, path: Path, member: ArchiveMember) -> None:

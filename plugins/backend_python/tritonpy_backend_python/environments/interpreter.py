@@ -29,7 +29,12 @@ except Exception as error:
 sys.stdout.write("\\n" + json.dumps({
     "version": list(sys.version_info[:3]),
     "executable": sys.executable,
-    "base": [getattr(sys, "base_prefix", sys.prefix), sys.version, sysconfig.get_platform(), platform.libc_ver()],
+    "base": [
+        getattr(sys, "base_prefix", sys.prefix),
+        sys.version,
+        sysconfig.get_platform(),
+        platform.libc_ver(),
+    ],
     "site_packages": getattr(site, "getsitepackages", list)(),
     "numpy": numpy_version,
     "numpy_error": numpy_error,
@@ -80,7 +85,8 @@ def interpreter_of(environment: Environment) -> Interpreter:
     interpreter = _inspect(environment)
     if interpreter.version < OLDEST:
         raise InvalidArgument(
-            f"{environment.description} has Python {interpreter.version_text} ({interpreter.executable}), {NEEDED}"
+            f"{environment.description} has Python {interpreter.version_text} "
+            f"({interpreter.executable}), {NEEDED}"
         )
     # Else it is inspected again, because it may be repaired in the meantime.
     if interpreter.has_numpy:
@@ -94,8 +100,14 @@ def require_numpy(environment: Environment, interpreter: Interpreter) -> None:
     if interpreter.has_numpy:
         return
     oldest = ".".join(map(str, OLDEST_NUMPY))
-    found = f"has numpy {interpreter.numpy}" if interpreter.numpy else f"has no numpy ({interpreter.numpy_error})"
-    remedy = environment.remedy.format(interpreter=interpreter.executable, package=f"numpy>={oldest}")
+    found = (
+        f"has numpy {interpreter.numpy}"
+        if interpreter.numpy
+        else f"has no numpy ({interpreter.numpy_error})"
+    )
+    remedy = environment.remedy.format(
+        interpreter=interpreter.executable, package=f"numpy>={oldest}"
+    )
     raise Internal(f"{environment.description} {found}, models need {oldest} or newer: {remedy}")
 
 
@@ -125,7 +137,9 @@ def _inspect(environment: Environment) -> Interpreter:
     except subprocess.TimeoutExpired as error:
         raise _cannot_start(environment, f"no answer after {_TIMEOUT_SECONDS} s") from error
     except subprocess.CalledProcessError as error:
-        raise _cannot_start(environment, f"status {error.returncode}: {error.stderr.strip()}") from error
+        raise _cannot_start(
+            environment, f"status {error.returncode}: {error.stderr.strip()}"
+        ) from error
     except (OSError, ValueError, LookupError) as error:
         raise _cannot_start(environment, str(error)) from error
 
@@ -144,4 +158,7 @@ def _parse_properties(output: str) -> Interpreter:
 
 
 def _cannot_start(environment: Environment, reason: str) -> Internal:
-    return Internal(f"{environment.description}: its interpreter {environment.interpreter} cannot be started: {reason}")
+    return Internal(
+        f"{environment.description}: its interpreter {environment.interpreter} cannot be "
+        f"started: {reason}"
+    )

@@ -58,7 +58,8 @@ def members(file: BufferedReader) -> Iterator[ArchiveMember]:
             yield from (_zip_member(archive, info) for info in archive.infolist())
     else:
         raise Internal(
-            f"Failed to extract {file.name}: it is neither a tar archive, plain or compressed with gzip, bzip2 or xz, nor a "
+            f"Failed to extract {file.name}: it is neither a tar archive, "
+            "plain or compressed with gzip, bzip2 or xz, nor a "
             "zip archive"
         )
 
@@ -72,7 +73,13 @@ def _tar_member(tar: tarfile.TarFile, info: tarfile.TarInfo) -> ArchiveMember:
     )
     kind = next((kind for holds, kind in kinds if holds), MemberKind.OTHER)
     return ArchiveMember(
-        info.name, kind, info.mode, info.mtime, info.size, info.linkname, lambda: tar.extractfile(info)
+        info.name,
+        kind,
+        info.mode,
+        info.mtime,
+        info.size,
+        info.linkname,
+        lambda: tar.extractfile(info),
     )
 
 
@@ -80,9 +87,15 @@ def _zip_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> ArchiveMembe
     mode = info.external_attr >> 16  # 0 if the archive was not created on a Unix system
     time = calendar.timegm((*info.date_time, 0, 0, 0))
     if info.is_dir():
-        return ArchiveMember(info.filename, MemberKind.FOLDER, mode or 0o755, time, 0, "", lambda: None)
+        return ArchiveMember(
+            info.filename, MemberKind.FOLDER, mode or 0o755, time, 0, "", lambda: None
+        )
     if stat.S_ISLNK(mode):
         target = archive.read(info).decode("utf-8", "surrogateescape")
-        return ArchiveMember(info.filename, MemberKind.SYMBOLIC_LINK, mode, time, 0, target, lambda: None)
+        return ArchiveMember(
+            info.filename, MemberKind.SYMBOLIC_LINK, mode, time, 0, target, lambda: None
+        )
     kind = MemberKind.FILE if stat.S_ISREG(mode) or not stat.S_IFMT(mode) else MemberKind.OTHER
-    return ArchiveMember(info.filename, kind, mode or 0o644, time, info.file_size, "", lambda: archive.open(info))
+    return ArchiveMember(
+        info.filename, kind, mode or 0o644, time, info.file_size, "", lambda: archive.open(info)
+    )

@@ -16,11 +16,18 @@ class CommandFailed(Exception):
 
     def __init__(self, command: Sequence[str], status: int, tail: Sequence[str]) -> None:
         lines = "".join(f"\n    {line}" for line in tail)
-        super().__init__(f"`{shlex.join(command)}` ended with status {status} and these last lines:{lines or ' none'}")
+        super().__init__(
+            f"`{shlex.join(command)}` ended with status {status} and these last "
+            f"lines:{lines or ' none'}"
+        )
 
 
 def run_logged(
-    command: Sequence[str], folder: Path, variables: Mapping[str, str], lock: int, log_line: Callable[[str], None]
+    command: Sequence[str],
+    folder: Path,
+    variables: Mapping[str, str],
+    lock: int,
+    log_line: Callable[[str], None],
 ) -> None:
     """Run `command` in `folder` and call `log_line` with each line of output.
 
@@ -49,7 +56,9 @@ def run_logged(
         raise CommandFailed(command, process.returncode, tail)
 
 
-def _relay(process: subprocess.Popen[str], tail: deque[str], log_line: Callable[[str], None]) -> None:
+def _relay(
+    process: subprocess.Popen[str], tail: deque[str], log_line: Callable[[str], None]
+) -> None:
     for line in process.stdout or ():
         text = line.strip()
         if text:

@@ -10,7 +10,12 @@ from collections.abc import Iterator
 
 from tritonpy import Internal, InvalidArgument
 from tritonpy_backend_python.environments.environment import Environment, foreign_variables
-from tritonpy_backend_python.environments.interpreter import NEEDED, OLDEST, Interpreter, interpreter_of
+from tritonpy_backend_python.environments.interpreter import (
+    NEEDED,
+    OLDEST,
+    Interpreter,
+    interpreter_of,
+)
 
 PARAMETER = "PYTHON_VERSION"
 _VERSION = re.compile(r"3\.\d+(\.\d+)?")
@@ -22,7 +27,9 @@ def named_interpreter(version: str) -> tuple[Environment, Interpreter]:
     Raises `InvalidArgument` if the version is invalid or no such interpreter is found.
     """
     if not _VERSION.fullmatch(version):
-        raise InvalidArgument(f"{PARAMETER} '{version}' is not a version of Python 3 such as '3.11' or '3.11.7'")
+        raise InvalidArgument(
+            f"{PARAMETER} '{version}' is not a version of Python 3 such as '3.11' or '3.11.7'"
+        )
     if _numbers(version) < OLDEST:
         raise InvalidArgument(f"{PARAMETER} '{version}': {NEEDED}")
     for path in _candidates(version):
@@ -34,7 +41,8 @@ def named_interpreter(version: str) -> tuple[Environment, Interpreter]:
         if is_of_version(interpreter, version):
             return environment, interpreter
     raise InvalidArgument(
-        f"{PARAMETER} '{version}': no such interpreter is on the server's PATH; install one, for example with "
+        f"{PARAMETER} '{version}': no such interpreter is on the server's PATH; install one, "
+        "for example with "
         f"`uv python install {version}`"
     )
 
@@ -62,7 +70,10 @@ def _candidates(version: str) -> Iterator[str]:
 def _known_to_uv(version: str) -> list[str]:
     try:
         done = subprocess.run(
-            ["uv", "python", "find", "--no-project", "--system", version], capture_output=True, text=True, check=False
+            ["uv", "python", "find", "--no-project", "--system", version],
+            capture_output=True,
+            text=True,
+            check=False,
         )
     except OSError:
         return []

@@ -43,7 +43,9 @@ class Requirements:
 NO_REQUIREMENTS = Requirements("no requirements", Path("/"), (), "")
 
 
-def find_requirements(version_directory: Path, model_directory: Path, digests: Digests) -> Requirements | None:
+def find_requirements(
+    version_directory: Path, model_directory: Path, digests: Digests
+) -> Requirements | None:
     """Return the requirements next to model.py, else those in the model's folder, else None.
 
     Raises `OSError` if the file cannot be read.
@@ -104,7 +106,11 @@ def _mentioned(line: str, folder: Path, top: Path) -> Path | None:
 
 def _looks_like_a_path(line: str) -> bool:
     first = _BEHIND_A_PATH.sub("", line)
-    return "/" in first or first.startswith(".") or first.endswith((".whl", ".zip", ".tar.gz", ".tar.bz2", ".tar.xz"))
+    return (
+        "/" in first
+        or first.startswith(".")
+        or first.endswith((".whl", ".zip", ".tar.gz", ".tar.bz2", ".tar.xz"))
+    )
 
 
 def _local(text: str) -> str:

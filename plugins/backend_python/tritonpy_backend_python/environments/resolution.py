@@ -41,7 +41,9 @@ def resolve_environment(
     Release it when no interpreter runs in it. Raises `InvalidArgument` for invalid parameters, and
     `Internal` with a remedy if the environment cannot be built or lacks what models need.
     """
-    cache = EnvironmentCache(cache_folder(options.environments_dir), configured=bool(options.environments_dir))
+    cache = EnvironmentCache(
+        cache_folder(options.environments_dir), configured=bool(options.environments_dir)
+    )
     try:
         base = _base(model_directory, parameters, cache, log)
         with _released_on_failure(base.environment):
@@ -50,7 +52,9 @@ def resolve_environment(
                 return _checked(base.environment)
             return _checked(virtual_environment(base, requirements or NO_REQUIREMENTS, cache, log))
     except OSError as error:
-        raise Internal(f"the Python environment of the model cannot be prepared: {error}") from error
+        raise Internal(
+            f"the Python environment of the model cannot be prepared: {error}"
+        ) from error
 
 
 def _checked(environment: Environment) -> Environment:
@@ -74,7 +78,10 @@ def _base(
     cache: EnvironmentCache,
     log: logging.LoggerAdapter[logging.Logger],
 ) -> Base:
-    path, version = parameters.get(execution_environment.PARAMETER, ""), parameters.get(python_version.PARAMETER, "")
+    path, version = (
+        parameters.get(execution_environment.PARAMETER, ""),
+        parameters.get(python_version.PARAMETER, ""),
+    )
     if not path and version:
         return Base(*python_version.named_interpreter(version), runs_models=False, layered=False)
     if not path:
@@ -85,7 +92,8 @@ def _base(
         interpreter = interpreter_of(environment)
         if version and not python_version.is_of_version(interpreter, version):
             raise InvalidArgument(
-                f"{python_version.PARAMETER} '{version}' contradicts {execution_environment.PARAMETER}, which has Python "
+                f"{python_version.PARAMETER} '{version}' contradicts "
+                f"{execution_environment.PARAMETER}, which has Python "
                 f"{interpreter.version_text}: leave one of them out"
             )
         return Base(environment, interpreter, runs_models=True, layered=True)

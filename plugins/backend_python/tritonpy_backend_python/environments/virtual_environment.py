@@ -11,9 +11,21 @@ from pathlib import Path
 
 from tritonpy import Internal
 from tritonpy_backend_python.environments.cache import EnvironmentCache
-from tritonpy_backend_python.environments.environment import Environment, folder_variables, foreign_variables
-from tritonpy_backend_python.environments.installers import Installer, choose_installer, installer_variables
-from tritonpy_backend_python.environments.interpreter import OLDEST_NUMPY, Interpreter, interpreter_of
+from tritonpy_backend_python.environments.environment import (
+    Environment,
+    folder_variables,
+    foreign_variables,
+)
+from tritonpy_backend_python.environments.installers import (
+    Installer,
+    choose_installer,
+    installer_variables,
+)
+from tritonpy_backend_python.environments.interpreter import (
+    OLDEST_NUMPY,
+    Interpreter,
+    interpreter_of,
+)
 from tritonpy_backend_python.environments.process import CommandFailed, run_logged
 from tritonpy_backend_python.environments.requirements import Requirements
 
@@ -36,7 +48,10 @@ class Base:
 
 
 def virtual_environment(
-    base: Base, requirements: Requirements, cache: EnvironmentCache, log: logging.LoggerAdapter[logging.Logger]
+    base: Base,
+    requirements: Requirements,
+    cache: EnvironmentCache,
+    log: logging.LoggerAdapter[logging.Logger],
 ) -> Environment:
     """Return the environment with `requirements` and numpy for the interpreter of `base`.
 
@@ -56,7 +71,9 @@ def _name(base: Base, requirements: Requirements) -> str:
 class _Builder:
     """Builds one environment. The first failed step ends the build."""
 
-    def __init__(self, base: Base, requirements: Requirements, log: logging.LoggerAdapter[logging.Logger]) -> None:
+    def __init__(
+        self, base: Base, requirements: Requirements, log: logging.LoggerAdapter[logging.Logger]
+    ) -> None:
         self._base = base
         self._requirements = requirements
         self._log = log
@@ -67,7 +84,9 @@ class _Builder:
         variables = below.variables if self._base.layered else foreign_variables()
         return Environment(
             interpreter=str(folder / "bin" / "python"),
-            description=f"the environment of {source} on Python {self._base.interpreter.version_text}",
+            description=(
+                f"the environment of {source} on Python {self._base.interpreter.version_text}"
+            ),
             activate=below.activate if self._base.layered else None,
             variables=folder_variables(folder, variables),
             remedy=f"add '{{package}}' to {source}",
@@ -97,18 +116,29 @@ class _Builder:
         --system-site-packages would expose the packages of the interpreter that a virtual
         environment was created from, not those of the environment.
         """
-        lines = "".join(f"import site; site.addsitedir({path!r})\n" for path in self._base.interpreter.site_packages)
+        lines = "".join(
+            f"import site; site.addsitedir({path!r})\n"
+            for path in self._base.interpreter.site_packages
+        )
         for packages in folder.glob("lib/python*/site-packages"):
             (packages / "environment_below.pth").write_text(lines, encoding="utf-8")
 
     def _run(self, command: list[str], environment: Environment, lock: int) -> None:
         source = self._requirements.source
         try:
-            run_logged(command, self._requirements.folder, installer_variables(environment), lock, self._log_line)
+            run_logged(
+                command,
+                self._requirements.folder,
+                installer_variables(environment),
+                lock,
+                self._log_line,
+            )
         except (CommandFailed, OSError) as error:
             raise Internal(
-                f"{source} cannot be installed for Python {self._base.interpreter.version_text}: {error}\n"
-                "Correct the file, or the installer's index, proxy or certificates (its settings are those of this server's "
+                f"{source} cannot be installed for Python {self._base.interpreter.version_text}: "
+                f"{error}\n"
+                "Correct the file, or the installer's index, proxy or certificates (its settings "
+                "are those of this server's "
                 "user), then load the model again. Nothing of this attempt was kept."
             ) from error
 

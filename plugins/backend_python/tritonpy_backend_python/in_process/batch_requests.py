@@ -17,7 +17,9 @@ from tritonpy_worker.host import Host
 from tritonpy_worker.null_requests import NullHost, fill_slots
 
 
-def requests_of(batch: Batch, first: int, host: Host, outputs: Sequence[str]) -> list[InferenceRequest]:
+def requests_of(
+    batch: Batch, first: int, host: Host, outputs: Sequence[str]
+) -> list[InferenceRequest]:
     """Return the requests of `batch`, numbered from `first`, without copying inputs.
 
     `outputs` are for requests that name none. Slots without data get null requests, which have no

@@ -8,7 +8,16 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 from weakref import ref
 
-from tritonpy import InferRequest, InferResponse, Internal, ModelContext, OutputSpec, SequenceInfo, Tensor, TritonError
+from tritonpy import (
+    InferRequest,
+    InferResponse,
+    Internal,
+    ModelContext,
+    OutputSpec,
+    SequenceInfo,
+    Tensor,
+    TritonError,
+)
 from tritonpy.execution import CallStream, CallStreams, check_model_call
 from tritonpy.frontend import Sink, internal_error
 from tritonpy_backend_python.in_process.cleanup_thread import CleanupThread
@@ -86,7 +95,9 @@ class Call:
 class AsyncCall(Call):
     """A call whose first response is awaited on an event loop."""
 
-    def __init__(self, calls: Calls, loop: AbstractEventLoop, arrived: Callable[[AsyncCall], None]) -> None:
+    def __init__(
+        self, calls: Calls, loop: AbstractEventLoop, arrived: Callable[[AsyncCall], None]
+    ) -> None:
         """`arrived(call)` is called for each response."""
         super().__init__(calls)
         self.first = FirstResponse(loop, self.cancel)
@@ -136,7 +147,9 @@ class _CallSink(Sink):
 class Calls:
     """Starts calls of other models."""
 
-    def __init__(self, model: ModelContext, parent: FindParent, call_error: CallError, cleanup: CleanupThread) -> None:
+    def __init__(
+        self, model: ModelContext, parent: FindParent, call_error: CallError, cleanup: CleanupThread
+    ) -> None:
         self.streams = CallStreams()
         self.cleanup = cleanup
         self._engine = model.engine
@@ -179,7 +192,11 @@ class Calls:
             self._engine.infer(request)
         except Exception as error:
             operation = f"a call of {spec.model_name}"
-            refusal = error if isinstance(error, TritonError) else internal_error(self._log, operation, error)
+            refusal = (
+                error
+                if isinstance(error, TritonError)
+                else internal_error(self._log, operation, error)
+            )
             self.streams.end(request)
             call.add_response(InferResponse((), error=self._call_error(spec.model_name, refusal)))
         return call
@@ -211,4 +228,6 @@ def _sequence(spec: CallSpec) -> SequenceInfo | None:
     if not spec.correlation_id:
         return None
     starts = bool(spec.flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_START)
-    return SequenceInfo(spec.correlation_id, starts, bool(spec.flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_END))
+    return SequenceInfo(
+        spec.correlation_id, starts, bool(spec.flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_END)
+    )

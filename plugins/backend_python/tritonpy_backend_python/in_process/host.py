@@ -19,7 +19,13 @@ from tritonpy_backend_python.in_process.server_queries import ServerQueries
 from tritonpy_backend_python.in_process.shared_arrays import LocalSharedArrays
 from tritonpy_worker.api.errors import TritonModelException
 from tritonpy_worker.call_responses import failed, only
-from tritonpy_worker.context import CURRENT_EXECUTION, ExecutionScope, blocks_loop, calling_execution, request_ids
+from tritonpy_worker.context import (
+    CURRENT_EXECUTION,
+    ExecutionScope,
+    blocks_loop,
+    calling_execution,
+    request_ids,
+)
 from tritonpy_worker.host import Host
 from tritonpy_worker.task_flow_control import current_flow_control
 
@@ -43,7 +49,9 @@ class LocalHost(Host):
         self._cleanup = CleanupThread(instance.name)
         self._queries = ServerQueries(model, self._cleanup)
         self._calls = Calls(model, self._parent, self.call_error, self._cleanup)
-        self._shared_arrays = model.shared if isinstance(model.shared, LocalSharedArrays) else LocalSharedArrays()
+        self._shared_arrays = (
+            model.shared if isinstance(model.shared, LocalSharedArrays) else LocalSharedArrays()
+        )
         self._execution = 0
         self._batch: Batch | None = None  # the batch of the current execution
         # An empty batch for code that continues after its execution.
@@ -60,7 +68,12 @@ class LocalHost(Host):
             self._background_batch = Batch([], model=batch.model, instance=batch.instance)
         first = self.inflight.add(batch.requests)
         CURRENT_EXECUTION.set(
-            ExecutionScope(self._execution, first, len(batch.requests), [request.id for request in batch.requests])
+            ExecutionScope(
+                self._execution,
+                first,
+                len(batch.requests),
+                [request.id for request in batch.requests],
+            )
         )
         try:
             return requests_of(batch, first, self, self._outputs)
@@ -81,7 +94,11 @@ class LocalHost(Host):
 
     def send(self, request: int, response: InferenceResponse | None, final: bool) -> None:
         try:
-            sent = InferResponse((), empty=True) if response is None else server_response(response, final=final)
+            sent = (
+                InferResponse((), empty=True)
+                if response is None
+                else server_response(response, final=final)
+            )
         except TritonModelException as error:
             self._send(request, server_response(failed(str(error)), final=final))
             raise
@@ -138,10 +155,15 @@ class LocalHost(Host):
         """Send the final responses of requests, all at once."""
         if self._batch is not None:
             self._batch.stamp()
-        pairs = [(self.inflight.end(number), response) for number, response in zip(requests, responses, strict=True)]
+        pairs = [
+            (self.inflight.end(number), response)
+            for number, response in zip(requests, responses, strict=True)
+        ]
         answers = [(request, response) for request, response in pairs if request is not None]
         if answers:
-            answers[0][0].owner.respond([request for request, _ in answers], [response for _, response in answers])
+            answers[0][0].owner.respond(
+                [request for request, _ in answers], [response for _, response in answers]
+            )
 
     def call_error(self, name: str, error: TritonError) -> TritonError:
         """Return the error that the calling model gets if its call of `name` fails with `error`."""
@@ -185,6 +207,10 @@ class LocalHost(Host):
             return parent
         waiting = synthetic_parent(batch.model.name, batch)
         if parent is not None:
-            waiting.principal, waiting.headers, waiting.trace = parent.principal, parent.headers, parent.trace
+            waiting.principal, waiting.headers, waiting.trace = (
+                parent.principal,
+                parent.headers,
+                parent.trace,
+            )
             waiting.deadline_ns = parent.deadline_ns
         return waiting

@@ -39,7 +39,9 @@ class LocalInstance:
     `Internal` from the model's exception, with the same text as a worker.
     """
 
-    def __init__(self, model: ModelContext, instance: InstanceContext, components: Components = STANDARD) -> None:
+    def __init__(
+        self, model: ModelContext, instance: InstanceContext, components: Components = STANDARD
+    ) -> None:
         self._host = components.host(model, instance)
         self._printer = Printer(self._host)
         self._coroutines = components.coroutines()
@@ -94,8 +96,12 @@ class LocalInstance:
     def _finalize_failed(self, error: BaseException) -> None:
         self._host.log("INFO", describe_error(error))
 
-    def _begin(self, model: ModelContext, instance: InstanceContext, components: Components) -> None:
-        self._code = code = LocalCode(model, self._host, self._printer.builtins() if components.prints_to_log else {})
+    def _begin(
+        self, model: ModelContext, instance: InstanceContext, components: Components
+    ) -> None:
+        self._code = code = LocalCode(
+            model, self._host, self._printer.builtins() if components.prints_to_log else {}
+        )
         args = initialize_arguments(model, instance)
         self._object = model_object.make(code.load(), args)
         self._printer.end_line()

@@ -26,7 +26,9 @@ def server_response(
     if error is not None:
         return InferResponse((), parameters=parameters, error=_error(error), final=final)
     outputs = [
-        sent_tensor(tensor) for tensor in response._outputs if output_names is None or tensor.name() in output_names
+        sent_tensor(tensor)
+        for tensor in response._outputs
+        if output_names is None or tensor.name() in output_names
     ]
     return InferResponse(outputs, parameters=parameters, final=final)
 
@@ -36,9 +38,13 @@ def received_response(response: InferResponse) -> InferenceResponse:
     if response.error is not None:
         return failed(response.error.message, ErrorCode(response.error.code))
     parameters = None if response.empty else response.parameters
-    return InferenceResponse.received(tuple(map(received_tensor, response.outputs)), None, parameters)
+    return InferenceResponse.received(
+        tuple(map(received_tensor, response.outputs)), None, parameters
+    )
 
 
 def _error(error: TritonError) -> ServerError:
     code = Code(error.code())
-    return error_of(code, error.message(), None if code is Code.CANCELLED else FailureReason.BACKEND)
+    return error_of(
+        code, error.message(), None if code is Code.CANCELLED else FailureReason.BACKEND
+    )

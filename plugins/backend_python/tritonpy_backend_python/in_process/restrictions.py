@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tritonpy import InvalidArgument, ModelContext
-from tritonpy_backend_python.environments.execution_environment import PARAMETER as EXECUTION_ENVIRONMENT
+from tritonpy_backend_python.environments.execution_environment import (
+    PARAMETER as EXECUTION_ENVIRONMENT,
+)
 from tritonpy_backend_python.environments.python_version import PARAMETER as VERSION
 from tritonpy_backend_python.environments.requirements import FILE_NAME
 from tritonpy_backend_python.limits import EXECUTION, MEMORY, limits_of
@@ -15,8 +17,10 @@ def check_supported(model: ModelContext) -> None:
     needed = [*environment_requirements(model), *_limits(model)]
     if needed:
         raise InvalidArgument(
-            f"model '{model.name}' runs in the server's process (parameter 'isolation' is \"thread\"), which does not support "
-            f'{" and ".join(needed)}: remove that, or run the model in its own process with isolation "process"'
+            f"model '{model.name}' runs in the server's process (parameter 'isolation' is "
+            '"thread"), which does not support '
+            f"{' and '.join(needed)}: remove that, or run the model in its own process with "
+            'isolation "process"'
         )
 
 
@@ -31,4 +35,6 @@ def _limits(model: ModelContext) -> list[str]:
     options = model.options
     assert isinstance(options, PythonOptions), "bug: the core must decode the backend's options"  # noqa: S101
     limits = limits_of(model, options)
-    return [name for name, value in ((EXECUTION, limits.execution_s), (MEMORY, limits.memory)) if value]
+    return [
+        name for name, value in ((EXECUTION, limits.execution_s), (MEMORY, limits.memory)) if value
+    ]

@@ -48,7 +48,9 @@ class ServerQueries:
         except TritonError as error:
             raise TritonModelException(error.message) from None
         except Exception as error:
-            raise TritonModelException(internal_error(self._model.log, f"'{verb}' of a model", error).message) from None
+            raise TritonModelException(
+                internal_error(self._model.log, f"'{verb}' of a model", error).message
+            ) from None
 
     def notify(self, verb: str, arguments: _Arguments) -> None:
         """Run the verb. Errors are logged."""
@@ -59,7 +61,9 @@ class ServerQueries:
 
     def _metric_family(self, arguments: _Arguments) -> MetricFamily:
         self._cleanup.begin()
-        return self._model.metrics.family(arguments["name"], arguments["description"], MetricKind[arguments["kind"]])
+        return self._model.metrics.family(
+            arguments["name"], arguments["description"], MetricKind[arguments["kind"]]
+        )
 
     def _drop(self, arguments: _Arguments) -> None:
         # A destructor may run in a thread that holds the metrics' lock.

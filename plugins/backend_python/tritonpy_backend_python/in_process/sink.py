@@ -32,7 +32,9 @@ class LocalSink(WorkerSink):
         ]
         for request, _ in given:
             request._sender = self._closed_sender
-        self._host.respond([_number(request) for request, _ in given], [response for _, response in given])
+        self._host.respond(
+            [_number(request) for request, _ in given], [response for _, response in given]
+        )
 
     def fail(self, requests: Requests, text: str) -> None:
         numbers = [_number(request) for request in requests if request.number != NULL_REQUEST]

@@ -38,7 +38,9 @@ def sent_tensor(tensor: seen.Tensor) -> Tensor:
     """
     if tensor.is_cpu() and tensor._data.flags.writeable:
         if has_other_references(tensor, "_data"):
-            tensor = seen.Tensor.received(tensor.name(), tensor._datatype, tensor._shape, tensor._data.copy())
+            tensor = seen.Tensor.received(
+                tensor.name(), tensor._datatype, tensor._shape, tensor._data.copy()
+            )
         else:
             tensor._data.flags.writeable = False
     name, datatype, shape, data = outgoing_tensor.outgoing_tensor(tensor)

@@ -28,7 +28,11 @@ from tritonpy_worker.api.metrics import MetricFamily
 from tritonpy_worker.api.model_config import ModelConfig
 from tritonpy_worker.api.model_control import is_model_ready, load_model, unload_model
 from tritonpy_worker.api.model_directory import get_model_dir
-from tritonpy_worker.api.preferred_memory import TRITONSERVER_MEMORY_CPU, TRITONSERVER_MEMORY_GPU, PreferredMemory
+from tritonpy_worker.api.preferred_memory import (
+    TRITONSERVER_MEMORY_CPU,
+    TRITONSERVER_MEMORY_GPU,
+    PreferredMemory,
+)
 from tritonpy_worker.api.request import InferenceRequest
 from tritonpy_worker.api.response import InferenceResponse
 from tritonpy_worker.api.shared_arrays import shared_arrays

@@ -10,7 +10,13 @@ import torch
 
 from tritonpy import Batch, InvalidArgument, Tensor, Unavailable
 from tritonpy_backend_torch.pytorch import cuda
-from tritonpy_backend_torch.pytorch.cuda import CudaTransfer, cuda_device, is_urgent, limit_memory, pinned_array
+from tritonpy_backend_torch.pytorch.cuda import (
+    CudaTransfer,
+    cuda_device,
+    is_urgent,
+    limit_memory,
+    pinned_array,
+)
 from tritonpy_testing import model_config
 
 from ..models import LINEAR, Linear
@@ -42,8 +48,12 @@ def gpus(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: setattr(calls, "device", device))
     monkeypatch.setattr(torch.cuda, "Stream", FakeStream)
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: setattr(calls, "emptied", calls.emptied + 1))
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=1000))
+    monkeypatch.setattr(
+        torch.cuda, "empty_cache", lambda: setattr(calls, "emptied", calls.emptied + 1)
+    )
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=1000)
+    )
     monkeypatch.setattr(
         torch.cuda,
         "set_per_process_memory_fraction",
@@ -60,7 +70,10 @@ def gpus(monkeypatch):
 
 
 def test_each_instance_has_a_stream_of_its_own_on_its_device(gpus):
-    one, other = CudaTransfer(GPU, pinned=True, urgent=False), CudaTransfer(GPU, pinned=True, urgent=True)
+    one, other = (
+        CudaTransfer(GPU, pinned=True, urgent=False),
+        CudaTransfer(GPU, pinned=True, urgent=True),
+    )
     assert gpus.device == GPU
     assert (one._stream.device, one._stream.priority, other._stream.priority) == (GPU, 0, -1)
     assert one._stream is not other._stream
@@ -84,7 +97,12 @@ def test_host_inputs_use_pinned_memory_unless_disabled(gpus, models, load, pinne
 def test_outputs_come_back_through_pinned_memory(gpus):
     transfer = CudaTransfer(GPU, pinned=True, urgent=False)
     [found] = transfer.to_host([torch.ones(2).as_subclass(Away)])
-    assert (found.device.type, found.tolist(), gpus.pinned, transfer._stream.waits) == ("cpu", [1, 1], [True], 1)
+    assert (found.device.type, found.tolist(), gpus.pinned, transfer._stream.waits) == (
+        "cpu",
+        [1, 1],
+        [True],
+        1,
+    )
     host = torch.ones(2)
     assert transfer.to_host([host])[0] is host
 
@@ -99,7 +117,8 @@ def test_pinned_memory_has_the_type_and_shape_of_the_input(gpus, datatype):
 def test_a_missing_device_gives_instructions(gpus):
     assert cuda_device(1, "m") == GPU
     with pytest.raises(
-        Unavailable, match=r"model 'm' needs GPU 2, but this PyTorch \(.*\) can use 2 GPUs: install a build of PyTorch"
+        Unavailable,
+        match=r"model 'm' needs GPU 2, but this PyTorch \(.*\) can use 2 GPUs: install a build of PyTorch",
     ):
         cuda_device(2, "m")
 
@@ -111,7 +130,9 @@ def test_memory_is_limited_only_for_an_own_process(gpus):
     with pytest.raises(InvalidArgument, match="needs the parameter 'isolation' to be \"process\""):
         limit_memory(250, GPU, own_process=False)
     for device in (None, torch.device("cpu")):
-        with pytest.raises(InvalidArgument, match="limits GPU memory; PyTorch cannot limit host memory"):
+        with pytest.raises(
+            InvalidArgument, match="limits GPU memory; PyTorch cannot limit host memory"
+        ):
             limit_memory(250, device, own_process=True)
 
 
@@ -138,7 +159,9 @@ def test_a_model_runs_on_a_gpu_and_frees_its_memory(models, load):
         before = torch.cuda.memory_allocated(0)
         instance = TorchBackend(harness.model, InstanceContext("m_1", "GPU", 0, 1))
         assert [usage.type for usage in instance.memory_usage()] == ["GPU"]
-        batch = Batch([harness.request({"x": np.array([[1, 2, 3]], np.float32)})], model=harness.model)
+        batch = Batch(
+            [harness.request({"x": np.array([[1, 2, 3]], np.float32)})], model=harness.model
+        )
         assert instance._instance.run(batch)["OUTPUT__0"].numpy().tolist() == [[6, 12]]
         instance.close()
         assert torch.cuda.memory_allocated(0) == before

@@ -48,7 +48,9 @@ def values(tensors):
 def test_host_inputs_are_gathered_on_the_host(harness):
     seen = []
     one = batch(harness, [here("a", 1, 2)], [here("a", 3)])
-    assert values(gather_on_device(HERE, one, lambda each: seen.append(each) or gather(each))) == {"a": [1, 2, 3]}
+    assert values(gather_on_device(HERE, one, lambda each: seen.append(each) or gather(each))) == {
+        "a": [1, 2, 3]
+    }
     assert seen == [one]
 
 

@@ -80,7 +80,8 @@ def test_a_model_runs_in_inference_mode_by_default(models, load, mode):
         "TORCH_COMPILE_OPTIONAL_PARAMETERS": '{\\"disable\\": true}',
     }
     text = CONFIG + "".join(
-        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}' for key, value in settings.items()
+        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}'
+        for key, value in settings.items()
     )
     with load(text) as harness:
         assert ask(harness, 1)[1].tolist() == [2 if mode == "true" else 1]

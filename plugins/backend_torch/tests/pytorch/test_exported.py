@@ -89,7 +89,9 @@ def test_a_missing_operator_is_named(models, load):
 
         models.export(Custom(), (torch.ones(2),))
     with (
-        pytest.raises(TritonError, match=r"(?s)is not a valid torch.export program: .*tritonpy_test\.half"),
+        pytest.raises(
+            TritonError, match=r"(?s)is not a valid torch.export program: .*tritonpy_test\.half"
+        ),
         load(ALONE),
     ):
         pass
@@ -100,12 +102,18 @@ def test_a_program_without_weights_is_rejected(models, load):
 
     path = models.linear_export()
     with zipfile.ZipFile(path) as archive:
-        content = {name: archive.read(name) for name in archive.namelist() if "/weights/weight_" not in name}
+        content = {
+            name: archive.read(name)
+            for name in archive.namelist()
+            if "/weights/weight_" not in name
+        }
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in content.items():
             archive.writestr(name, data)
     with (
-        pytest.raises(TritonError, match=r"is not a valid torch.export program: .*data/weights/weight_0"),
+        pytest.raises(
+            TritonError, match=r"is not a valid torch.export program: .*data/weights/weight_0"
+        ),
         load(ALONE),
     ):
         pass
@@ -114,6 +122,6 @@ def test_a_program_without_weights_is_rejected(models, load):
 def test_its_weights_are_counted(models, load):
     models.linear_export()
     with load(ALONE) as harness:
-        assert [(usage.type, usage.id, usage.byte_size) for usage in harness.instance.memory_usage()] == [
-            ("CPU", 0, sum(4 * tensor.numel() for tensor in Linear().state_dict().values()))
-        ]
+        assert [
+            (usage.type, usage.id, usage.byte_size) for usage in harness.instance.memory_usage()
+        ] == [("CPU", 0, sum(4 * tensor.numel() for tensor in Linear().state_dict().values()))]

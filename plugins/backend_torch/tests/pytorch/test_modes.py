@@ -26,7 +26,9 @@ def test_without_inference_mode_there_are_no_gradients_either():
         assert not torch.is_grad_enabled()
 
 
-@pytest.mark.parametrize(("precision", "dtype"), [("bf16", torch.bfloat16), ("fp16", torch.float16)])
+@pytest.mark.parametrize(
+    ("precision", "dtype"), [("bf16", torch.bfloat16), ("fp16", torch.float16)]
+)
 def test_mixed_precision_applies_only_to_the_execution(precision, dtype):
     with mode(precision=precision)():
         assert torch.is_inference_mode_enabled()
@@ -41,11 +43,16 @@ def test_process_switches_are_set_as_configured(monkeypatch):
         "_jit_set_profiling_executor": "ENABLE_JIT_EXECUTOR", "_jit_set_texpr_fuser_enabled": "ENABLE_TENSOR_FUSER",
     }  # fmt: skip
     for switch in (*switches, "_set_cudnn_enabled"):
-        monkeypatch.setattr(torch._C, switch, lambda value, switch=switch: calls.update({switch: value}))
+        monkeypatch.setattr(
+            torch._C, switch, lambda value, switch=switch: calls.update({switch: value})
+        )
     entered = mode(**dict.fromkeys(switches.values(), "true"), DISABLE_CUDNN="true")
     assert calls == {}
     with entered():
-        assert calls == {"_set_graph_executor_optimize": False, **dict.fromkeys(list(switches)[1:], True)}
+        assert calls == {
+            "_set_graph_executor_optimize": False,
+            **dict.fromkeys(list(switches)[1:], True),
+        }
     with mode("cuda", DISABLE_CUDNN="true")():
         assert calls["_set_cudnn_enabled"] is False
     with mode("cuda")():

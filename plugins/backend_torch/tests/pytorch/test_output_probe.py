@@ -5,18 +5,26 @@ import torch
 from tritonpy_backend_torch.pytorch.output_probe import probe_outputs
 from tritonpy_backend_torch.signature import ANY_ROWS, Signature, TensorInfo, TensorSpec
 
-IN = (TensorSpec(("a",), TensorInfo("FP32", (-1, 3))), TensorSpec(("b",), TensorInfo("INT64", (-1,))))
+IN = (
+    TensorSpec(("a",), TensorInfo("FP32", (-1, 3))),
+    TensorSpec(("b",), TensorInfo("INT64", (-1,))),
+)
 UNKNOWN = Signature(IN, (TensorSpec(("c",)), TensorSpec(("d",))))
 
 
 def test_outputs_are_determined_by_two_runs_on_zeros():
     found = probe_outputs(UNKNOWN, lambda inputs: [inputs[0][:, :2].half(), inputs[1]], None)
-    assert [spec.info for spec in found.outputs] == [TensorInfo("FP16", (-1, 2)), TensorInfo("INT64", (-1,))]
+    assert [spec.info for spec in found.outputs] == [
+        TensorInfo("FP16", (-1, 2)),
+        TensorInfo("INT64", (-1,)),
+    ]
     assert found.max_rows == ANY_ROWS
 
 
 def test_an_output_with_other_rows_prevents_batching():
-    found = probe_outputs(UNKNOWN, lambda inputs: [torch.cat([inputs[0], inputs[0]]), inputs[1]], None)
+    found = probe_outputs(
+        UNKNOWN, lambda inputs: [torch.cat([inputs[0], inputs[0]]), inputs[1]], None
+    )
     assert found.outputs[0].info == TensorInfo("FP32", (-1, 3))
     assert found.max_rows == 0
     found = probe_outputs(UNKNOWN, lambda inputs: [inputs[0].sum(0), inputs[1]], None)

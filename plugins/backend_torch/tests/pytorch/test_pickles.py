@@ -43,7 +43,9 @@ def refusal(load, text=LINEAR + EAGER, **options):
 
 @pytest.mark.parametrize("zipped", [True, False])
 def test_a_pickle_with_code_is_not_executed(models, load, mark, zipped):
-    torch.save({"layer": Intruder(mark)}, models.at("model.pt"), _use_new_zipfile_serialization=zipped)
+    torch.save(
+        {"layer": Intruder(mark)}, models.at("model.pt"), _use_new_zipfile_serialization=zipped
+    )
     assert "loading it would execute code" in refusal(load)
     models.python(weights=None)  # now it contains the weights of a class
     assert "loading it would execute code" in refusal(load)
@@ -53,7 +55,9 @@ def test_a_pickle_with_code_is_not_executed(models, load, mark, zipped):
 @pytest.mark.parametrize("way", ["parameter", "option"])
 def test_a_pickled_module_is_served_if_allowed(models, load, way):
     torch.save(Linear(), models.at("model.pt"))
-    assert "set the model's parameter ALLOW_PICKLES to true if you trust its source" in refusal(load)
+    assert "set the model's parameter ALLOW_PICKLES to true if you trust its source" in refusal(
+        load
+    )
     allowed = {"allow_pickles": True} if way == "option" else {}
     with load(LINEAR + EAGER + (ALLOWED if way == "parameter" else ""), **allowed) as harness:
         [[answer]] = harness.execute(harness.request({"x": X}))
@@ -86,9 +90,14 @@ def pickled(value):
 def test_the_examples_inside_a_program_do_not_execute_code(models, load, mark):
     path = models.linear_export()
     rewritten(
-        path, lambda name, data: pickled(((Intruder(mark),), {})) if name.endswith("sample_inputs/model.pt") else data
+        path,
+        lambda name, data: (
+            pickled(((Intruder(mark),), {})) if name.endswith("sample_inputs/model.pt") else data
+        ),
     )
-    assert "The pickle 'data/sample_inputs/model.pt' in '" in refusal(load, 'name: "m" backend: "pytorch"')
+    assert "The pickle 'data/sample_inputs/model.pt' in '" in refusal(
+        load, 'name: "m" backend: "pytorch"'
+    )
     assert not mark.exists()
 
 
@@ -102,7 +111,9 @@ def test_the_weights_inside_a_program_do_not_execute_code(models, load, mark):
         return pickled(Intruder(mark)) if "/weights/weight_" in name else data
 
     rewritten(models.linear_export(), change)
-    assert "The pickle 'data/weights/weight_0' in '" in refusal(load, 'name: "m" backend: "pytorch"')
+    assert "The pickle 'data/weights/weight_0' in '" in refusal(
+        load, 'name: "m" backend: "pytorch"'
+    )
     assert not mark.exists()
 
 

@@ -14,7 +14,9 @@ TWO_IO = """
     input [{ name: "a" data_type: TYPE_FP32 dims: 2 }, { name: "b" data_type: TYPE_FP32 dims: 2 %s }]
     output { name: "OUT" data_type: TYPE_FP32 dims: 2 }
 """
-HEAD = "from __future__ import annotations\nimport torch\nfrom torch.nn import Linear as Imported\n\n"
+HEAD = (
+    "from __future__ import annotations\nimport torch\nfrom torch.nn import Linear as Imported\n\n"
+)
 
 
 def parameter(key, value):
@@ -29,7 +31,9 @@ def ask(models, load):
         models.python(text, None)
         with load('name: "m" backend: "pytorch" runtime: "model.py" ' + io + more) as harness:
             [[answer]] = harness.execute(
-                harness.request({name: np.array(value, np.float32) for name, value in inputs.items()})
+                harness.request(
+                    {name: np.array(value, np.float32) for name, value in inputs.items()}
+                )
             )
         assert answer.error is None, answer.error
         return answer.outputs[0].numpy().tolist()
@@ -53,12 +57,16 @@ def test_a_class_is_served_with_the_weights_next_to_it(models, load, weights):
 
 
 def test_a_class_without_weights_is_served_as_constructed(ask):
-    text = HEAD + "class Net(torch.nn.Module):\n    def forward(self, a, b):\n        return a - b\n"
+    text = (
+        HEAD + "class Net(torch.nn.Module):\n    def forward(self, a, b):\n        return a - b\n"
+    )
     assert ask(text, TWO_IO % "", {"a": [1, 2], "b": [1, 1]}) == [0, 1]
 
 
 def test_arguments_are_found_by_name(ask):
-    text = HEAD + "class Net(torch.nn.Module):\n    def forward(self, b, a):\n        return a - b\n"
+    text = (
+        HEAD + "class Net(torch.nn.Module):\n    def forward(self, b, a):\n        return a - b\n"
+    )
     assert ask(text, TWO_IO % "", {"a": [1, 2], "b": [1, 1]}) == [0, 1]
 
 
@@ -73,12 +81,15 @@ def test_keywords_and_defaults(ask):
 
 def test_any_number_of_arguments_in_the_order_of_the_configuration(ask):
     text = (
-        HEAD + "class Net(torch.nn.Module):\n    def forward(self, *tensors):\n        return tensors[0] - tensors[1]\n"
+        HEAD
+        + "class Net(torch.nn.Module):\n    def forward(self, *tensors):\n        return tensors[0] - tensors[1]\n"
     )
     assert ask(text, TWO_IO % "", {"a": [1, 2], "b": [1, 1]}) == [0, 1]
 
 
-@pytest.mark.parametrize("annotation", ["dict[str, torch.Tensor]", "Dict[str, torch.Tensor]", "dict"])
+@pytest.mark.parametrize(
+    "annotation", ["dict[str, torch.Tensor]", "Dict[str, torch.Tensor]", "dict"]
+)
 def test_one_dictionary_takes_all_inputs_and_gives_outputs_by_name(ask, annotation):
     text = (
         HEAD
@@ -93,8 +104,13 @@ def test_the_first_class_of_the_file_is_served_and_a_parameter_chooses(models, l
         for name, sign in (("Z", "+"), ("B", "-"))
     )
     assert ask(text, TWO_IO % "", {"a": [1, 2], "b": [1, 1]}) == [0, 1]
-    assert "has several subclasses of torch.nn.Module, using 'B': set MODEL_CLASS to choose one" in caplog.text
-    assert ask(text, TWO_IO % "", {"a": [1, 2], "b": [1, 1]}, EAGER + parameter("MODEL_CLASS", "Z")) == [2, 3]
+    assert (
+        "has several subclasses of torch.nn.Module, using 'B': set MODEL_CLASS to choose one"
+        in caplog.text
+    )
+    assert ask(
+        text, TWO_IO % "", {"a": [1, 2], "b": [1, 1]}, EAGER + parameter("MODEL_CLASS", "Z")
+    ) == [2, 3]
     assert "has no subclass 'C' of torch.nn.Module, which MODEL_CLASS names" in refusal(
         models, load, text, parameter("MODEL_CLASS", "C")
     )
@@ -116,28 +132,42 @@ def test_an_invalid_file_gives_the_reason(models, load, text, message):
 def test_weights_that_do_not_fit_name_what_is_missing(models, load):
     models.python(LINEAR_FILE.replace("self.layer", "self.other"))
     with (
-        pytest.raises(TritonError, match=r"(?s)the weights in .* do not fit the class in .*Missing key.*other.weight"),
+        pytest.raises(
+            TritonError,
+            match=r"(?s)the weights in .* do not fit the class in .*Missing key.*other.weight",
+        ),
         load(LINEAR + EAGER),
     ):
         pass
 
 
 def test_two_models_may_have_files_of_one_name(tmp_path, models, load):
-    models.python(HEAD + "class Net(torch.nn.Module):\n    def forward(self, x):\n        return 2 * x[:, :2]\n", None)
+    models.python(
+        HEAD
+        + "class Net(torch.nn.Module):\n    def forward(self, x):\n        return 2 * x[:, :2]\n",
+        None,
+    )
     with load(LINEAR + EAGER) as first:
         models.python(
-            HEAD + "class Net(torch.nn.Module):\n    def forward(self, x):\n        return 3 * x[:, :2]\n", None
+            HEAD
+            + "class Net(torch.nn.Module):\n    def forward(self, x):\n        return 3 * x[:, :2]\n",
+            None,
         )
         with load(LINEAR + EAGER) as second:
             answers = [
-                each.execute(each.request({"x": X}))[0][0].outputs[0].numpy().tolist() for each in (first, second)
+                each.execute(each.request({"x": X}))[0][0].outputs[0].numpy().tolist()
+                for each in (first, second)
             ]
     assert answers == [[[2, 4]], [[3, 6]]]
 
 
-def test_a_class_is_compiled_if_a_compiler_exists_unless_disabled(models, load, monkeypatch, caplog):
+def test_a_class_is_compiled_if_a_compiler_exists_unless_disabled(
+    models, load, monkeypatch, caplog
+):
     compilations = []
-    monkeypatch.setattr(torch, "compile", lambda module, **arguments: compilations.append(arguments) or module)
+    monkeypatch.setattr(
+        torch, "compile", lambda module, **arguments: compilations.append(arguments) or module
+    )
     monkeypatch.setattr(torch_compile, "has_compiler", lambda: True)
     monkeypatch.setattr(python_class, "has_compiler", lambda: True)
     models.python()
@@ -158,7 +188,9 @@ def test_a_class_uses_one_thread_by_default(models, load):
         + "class Net(torch.nn.Module):\n    def forward(self, x):\n        return x[:, :2] * 0 + torch.get_num_threads()\n",
         None,
     )
-    eager = parameter("isolation", "thread") + parameter("TORCH_COMPILE_OPTIONAL_PARAMETERS", '{\\"disable\\": true}')
+    eager = parameter("isolation", "thread") + parameter(
+        "TORCH_COMPILE_OPTIONAL_PARAMETERS", '{\\"disable\\": true}'
+    )
     found = []
     for more in ("", parameter("NUM_THREADS", 2)):
         with load(LINEAR + eager + more) as harness:

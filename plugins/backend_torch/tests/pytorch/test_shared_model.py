@@ -26,9 +26,13 @@ def make(models, request):
 
     def of(**parameters):
         model = SimpleNamespace(
-            name="m", config=model_config(LINEAR), log=logging.LoggerAdapter(logging.getLogger("tritonpy.backend"))
+            name="m",
+            config=model_config(LINEAR),
+            log=logging.LoggerAdapter(logging.getLogger("tritonpy.backend")),
         )
-        return SharedModel(model, model_files(models.folder, "", "", "m"), model_settings(parameters))
+        return SharedModel(
+            model, model_files(models.folder, "", "", "m"), model_settings(parameters)
+        )
 
     return of
 
@@ -42,9 +46,13 @@ def test_each_instance_gets_a_network_of_its_own(make):
 def test_instances_loading_concurrently_share_one_network(make):
     found = make(ENABLE_WEIGHT_SHARING="true")
     with ThreadPoolExecutor(4) as pool:
-        first, *others = [each.result() for each in [pool.submit(found.acquire, CPU) for _ in range(8)]]
+        first, *others = [
+            each.result() for each in [pool.submit(found.acquire, CPU) for _ in range(8)]
+        ]
     assert all(each is first for each in others)
-    assert [(usage.type, usage.byte_size) for usage in found.memory_usage()] == [("CPU", 4 * (3 * 2 + 2))]
+    assert [(usage.type, usage.byte_size) for usage in found.memory_usage()] == [
+        ("CPU", 4 * (3 * 2 + 2))
+    ]
     found.close()
     assert found.memory_usage() == []
 
@@ -53,7 +61,9 @@ def test_instances_loading_concurrently_share_one_network(make):
 def test_instances_loading_concurrently_get_their_own_networks(make):
     found = make()
     with ThreadPoolExecutor(4) as pool:
-        networks_of = [each.result() for each in [pool.submit(found.acquire, CPU) for _ in range(8)]]
+        networks_of = [
+            each.result() for each in [pool.submit(found.acquire, CPU) for _ in range(8)]
+        ]
     assert len(set(map(id, networks_of))) == 8
 
 

@@ -17,9 +17,18 @@ def test_tensors_share_memory_in_both_directions(datatype, writeable):
     array = np.arange(6).reshape(2, 3).astype(DTYPES[datatype])
     array.flags.writeable = writeable
     value = to_torch(Tensor("x", datatype, (2, 3), array))
-    assert (DATATYPE_NAMES[value.dtype], tuple(value.shape), value.data_ptr()) == (datatype, (2, 3), array.ctypes.data)
+    assert (DATATYPE_NAMES[value.dtype], tuple(value.shape), value.data_ptr()) == (
+        datatype,
+        (2, 3),
+        array.ctypes.data,
+    )
     back = from_torch("y", value)
-    assert (back.name, back.datatype, back.shape, back.data.dtype) == ("y", datatype, (2, 3), DTYPES[datatype])
+    assert (back.name, back.datatype, back.shape, back.data.dtype) == (
+        "y",
+        datatype,
+        (2, 3),
+        DTYPES[datatype],
+    )
     assert back.data.ctypes.data == array.ctypes.data
     assert np.array_equal(back.data, array)
 
@@ -49,5 +58,7 @@ def test_texts_are_lists_of_str():
 
 
 def test_bytes_that_are_not_utf8_are_rejected():
-    with pytest.raises(InvalidArgument, match="input 't' is not UTF-8, the only text encoding that PyTorch accepts"):
+    with pytest.raises(
+        InvalidArgument, match="input 't' is not UTF-8, the only text encoding that PyTorch accepts"
+    ):
         to_torch(Tensor.from_numpy("t", np.array([b"\xff"], object)))

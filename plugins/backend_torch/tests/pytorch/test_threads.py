@@ -14,7 +14,13 @@ LOG = logging.LoggerAdapter(logging.getLogger("tritonpy.backend"))
 
 
 def count(cores=0, default=0, **parameters):
-    set_thread_counts(model_settings({key: str(value) for key, value in parameters.items()}), cores, "m", LOG, default)
+    set_thread_counts(
+        model_settings({key: str(value) for key, value in parameters.items()}),
+        cores,
+        "m",
+        LOG,
+        default,
+    )
     return torch.get_num_threads()
 
 
@@ -41,7 +47,9 @@ def pool(monkeypatch):
 
     def set_size(size):
         if sizes:
-            raise RuntimeError("cannot set number of interop threads after parallel work has started")
+            raise RuntimeError(
+                "cannot set number of interop threads after parallel work has started"
+            )
         sizes.append(size)
 
     monkeypatch.setattr(threads, "_interop_threads", 0)

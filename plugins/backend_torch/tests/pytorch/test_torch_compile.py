@@ -24,7 +24,9 @@ def test_compiled_code_gives_the_same_results(tmp_path, monkeypatch):
 
 def test_without_a_compiler_only_models_that_need_it_are_rejected(monkeypatch):
     monkeypatch.setattr(torch_compile, "has_compiler", lambda: False)
-    with pytest.raises(InvalidArgument, match=r"torch\.compile needs a C\+\+ compiler on the server"):
+    with pytest.raises(
+        InvalidArgument, match=r"torch\.compile needs a C\+\+ compiler on the server"
+    ):
         compile_module(Linear(), {"dynamic": True})
     for arguments in ({"backend": "eager"}, {"disable": True}):
         assert compile_module(Linear(), arguments)(torch.ones(1, 3)).tolist() == [[3, 6]]
@@ -44,6 +46,7 @@ def test_a_missing_compiler_is_noticed(monkeypatch):
 def test_invalid_compile_arguments_are_rejected(monkeypatch, arguments):
     monkeypatch.setattr(torch_compile, "has_compiler", lambda: True)
     with pytest.raises(
-        InvalidArgument, match=r"torch\.compile rejects the arguments in TORCH_COMPILE_OPTIONAL_PARAMETERS: "
+        InvalidArgument,
+        match=r"torch\.compile rejects the arguments in TORCH_COMPILE_OPTIONAL_PARAMETERS: ",
     ):
         compile_module(Linear(), arguments)

@@ -104,11 +104,16 @@ def test_a_nontensor_argument_is_rejected(ask):
 
 def test_another_number_of_inputs_is_refused(ask):
     one = 'input { name: "a" data_type: TYPE_FP32 dims: 2 } output { name: "OUT" data_type: TYPE_FP32 dims: 2 }'
-    assert refused(ask, Minus(), one) == "unable to load model 'm', configuration expects 1 inputs, model provides 2"
+    assert (
+        refused(ask, Minus(), one)
+        == "unable to load model 'm', configuration expects 1 inputs, model provides 2"
+    )
 
 
 def test_an_argument_with_a_default_may_be_left_out(ask):
-    optional = IO.replace('"b" data_type: TYPE_FP32 dims: 2', '"b" data_type: TYPE_FP32 dims: 2 optional: true')
+    optional = IO.replace(
+        '"b" data_type: TYPE_FP32 dims: 2', '"b" data_type: TYPE_FP32 dims: 2 optional: true'
+    )
     assert values(ask(Masked(), optional)) == [[10, 40]]
     assert values(ask(Masked(), optional, {"a": PAIR["a"]})) == [[1, 2]]
 
@@ -119,7 +124,10 @@ def test_texts_are_lists(ask):
         output [{ name: "OUT__0" data_type: TYPE_STRING dims: -1 }, { name: "OUT__1" data_type: TYPE_FP32 dims: 2 }]
     """
     words = np.array([b"a", "é".encode()], object)
-    assert values(ask(Texts(), io, {"words": words, "x": PAIR["a"]})) == [[b"a!", "é!".encode()], [1, 2]]
+    assert values(ask(Texts(), io, {"words": words, "x": PAIR["a"]})) == [
+        [b"a!", "é!".encode()],
+        [1, 2],
+    ]
 
 
 def test_a_scalar_is_refused(ask):

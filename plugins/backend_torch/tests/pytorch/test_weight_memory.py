@@ -14,5 +14,7 @@ def test_the_weight_device_is_the_first_that_is_not_the_host():
 
 def test_memory_that_is_shared_counts_once():
     base = torch.zeros(10)
-    assert weight_memory([base, base[2:4], torch.zeros(3, dtype=torch.int64)]) == [MemoryUsage("CPU", 0, 64)]
+    assert weight_memory([base, base[2:4], torch.zeros(3, dtype=torch.int64)]) == [
+        MemoryUsage("CPU", 0, 64)
+    ]
     assert weight_memory([]) == []

@@ -14,7 +14,9 @@ WEIGHTS = {"a": torch.arange(3.0), "b": torch.ones(2, dtype=torch.bfloat16)}
 
 
 def same(found):
-    return found.keys() == WEIGHTS.keys() and all(torch.equal(found[name], WEIGHTS[name]) for name in WEIGHTS)
+    return found.keys() == WEIGHTS.keys() and all(
+        torch.equal(found[name], WEIGHTS[name]) for name in WEIGHTS
+    )
 
 
 def test_safetensors_are_loaded(tmp_path):
@@ -33,7 +35,9 @@ def test_sharded_safetensors_are_loaded(tmp_path):
 def test_a_shard_outside_the_folder_is_rejected(tmp_path):
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": "../a.safetensors"}}))
-    with pytest.raises(InvalidArgument, match=r"'\.\./a\.safetensors' is outside the model's folder"):
+    with pytest.raises(
+        InvalidArgument, match=r"'\.\./a\.safetensors' is outside the model's folder"
+    ):
         state_dict(index, CPU, allow_pickles=False)
 
 

@@ -37,7 +37,9 @@ class AotiNetwork(Network):
         self._run = package.loader.boxed_run
         in_spec, out_spec = package.loader.get_call_spec()
         signature = aoti_signature(in_spec, out_spec, infos, program)
-        super().__init__(signature, None if made_for in ("", "cpu") else device or torch.device(made_for))
+        super().__init__(
+            signature, None if made_for in ("", "cpu") else device or torch.device(made_for)
+        )
 
     def full_signature(self) -> Signature:
         """Return the signature with outputs.
@@ -69,12 +71,15 @@ def _check_fit(load_spec: LoadSpec, found: Records) -> str:
         raise InvalidArgument(f"'{path}' contains no model named 'model'")
     if settings.precision != "fp32" or settings.channels_last or settings.compile is not None:
         raise InvalidArgument(
-            f"'{path}' is compiled: remove the parameters that change its precision, layout or compilation"
+            f"'{path}' is compiled: remove the parameters that change its precision, "
+            "layout or compilation"
         )
     made_for = _device_of(found)
     wanted = "cpu" if load_spec.device is None else load_spec.device.type
     if load_spec.device is not None and made_for not in ("", wanted):
-        raise InvalidArgument(f"'{path}' was compiled for {made_for}, the instance runs on {wanted}")
+        raise InvalidArgument(
+            f"'{path}' was compiled for {made_for}, the instance runs on {wanted}"
+        )
     return made_for
 
 

@@ -44,7 +44,9 @@ class CudaTransfer(DeviceTransfer):
 
     def to_device(self, tensor: Tensor) -> Any:
         value = to_torch(tensor)
-        return value.to(self.device, non_blocking=True) if isinstance(value, torch.Tensor) else value
+        return (
+            value.to(self.device, non_blocking=True) if isinstance(value, torch.Tensor) else value
+        )
 
     def synchronize(self) -> None:
         self._stream.synchronize()
@@ -63,20 +65,27 @@ class CudaTransfer(DeviceTransfer):
     def _copy_to_host(self, value: Any) -> Any:
         if value.device.type == "cpu" or not self._pinned:
             return value.cpu()
-        return torch.empty(value.shape, dtype=value.dtype, pin_memory=True).copy_(value, non_blocking=True)
+        return torch.empty(value.shape, dtype=value.dtype, pin_memory=True).copy_(
+            value, non_blocking=True
+        )
 
 
 def pinned_array(_name: str, datatype: str, shape: tuple[int, ...]) -> Any:
     """Return an array in pinned memory from PyTorch's pool, for `gather` to write to."""
     memory = torch.empty(shape, dtype=TORCH_DTYPES[datatype], pin_memory=True)
-    return memory.view(torch.uint16).numpy().view(DTYPES["BF16"]) if datatype == "BF16" else memory.numpy()
+    return (
+        memory.view(torch.uint16).numpy().view(DTYPES["BF16"])
+        if datatype == "BF16"
+        else memory.numpy()
+    )
 
 
 def cuda_device(number: int, model: str) -> Any:
     """Return the GPU `number`; raise `Unavailable` if PyTorch cannot use it."""
     if not torch.cuda.is_available() or number >= torch.cuda.device_count():
         raise Unavailable(
-            f"model '{model}' needs GPU {number}, but this PyTorch ({torch.__version__}) can use {torch.cuda.device_count()} GPUs: "
+            f"model '{model}' needs GPU {number}, but this PyTorch ({torch.__version__}) can use "
+            f"{torch.cuda.device_count()} GPUs: "
             "install a build of PyTorch for your CUDA version, or run the model on KIND_CPU"
         )
     return torch.device("cuda", number)
@@ -88,10 +97,13 @@ def limit_memory(limit: int, device: Any, own_process: bool) -> None:
     Raises `InvalidArgument` if the limit would apply to other models, too.
     """
     if device is None or device.type != "cuda":
-        raise InvalidArgument("parameter 'memory_limit_bytes' limits GPU memory; PyTorch cannot limit host memory")
+        raise InvalidArgument(
+            "parameter 'memory_limit_bytes' limits GPU memory; PyTorch cannot limit host memory"
+        )
     if not own_process:
         raise InvalidArgument(
-            "parameter 'memory_limit_bytes' needs the parameter 'isolation' to be \"process\": PyTorch limits the memory of a process, not of a model"
+            "parameter 'memory_limit_bytes' needs the parameter 'isolation' to be \"process\": "
+            "PyTorch limits the memory of a process, not of a model"
         )
     with _limits:
         total = torch.cuda.get_device_properties(device).total_memory

@@ -22,13 +22,24 @@ def gather_on_device(device: Any, batch: Batch, gather: Gather) -> list[Tensor]:
     """
     requests = batch.requests
     away = [name for name, tensor in requests[0].inputs.items() if tensor.device[0] != CPU[0]]
-    if not away and all(tensor.device[0] == CPU[0] for request in requests for tensor in request.inputs.values()):
+    if not away and all(
+        tensor.device[0] == CPU[0] for request in requests for tensor in request.inputs.values()
+    ):
         return gather(batch)
     plain = batch.slots is None and (batch.model is None or batch.model.layout is None)
-    whole = [name for name in away if plain and all(each.inputs[name].device[0] != CPU[0] for each in requests)]
+    whole = [
+        name
+        for name in away
+        if plain and all(each.inputs[name].device[0] != CPU[0] for each in requests)
+    ]
     here = [
         msgspec.structs.replace(
-            request, inputs={name: _on_host(tensor) for name, tensor in request.inputs.items() if name not in whole}
+            request,
+            inputs={
+                name: _on_host(tensor)
+                for name, tensor in request.inputs.items()
+                if name not in whole
+            },
         )
         for request in requests
     ]
@@ -51,4 +62,6 @@ def _concatenate(name: str, device: Any, batch: Batch) -> Tensor:
 def _on_host(tensor: Tensor) -> Tensor:
     if tensor.device[0] == CPU[0]:
         return tensor
-    return Tensor(tensor.name, tensor.datatype, tensor.shape, torch.from_dlpack(tensor.data).cpu().numpy())
+    return Tensor(
+        tensor.name, tensor.datatype, tensor.shape, torch.from_dlpack(tensor.data).cpu().numpy()
+    )

@@ -39,7 +39,11 @@ class Execution:
         self._transfer = transfer
         self._takes_dict = network.signature.takes_dict
         self._defaults = [spec.default for spec in specs] or [None] * len(mapping.inputs)
-        self._scalars_in = {number for number, spec in enumerate(specs) if spec.info is not None and not spec.info.dims}
+        self._scalars_in = {
+            number
+            for number, spec in enumerate(specs)
+            if spec.info is not None and not spec.info.dims
+        }
         self._scalars_out = {
             number
             for number, spec in enumerate(network.signature.outputs)
@@ -47,9 +51,13 @@ class Execution:
         }
         self._channels_last = settings.channels_last
         self._mixed = settings.precision != "fp32"
-        self._shares_inputs = False  # until a run has shown that the model does not write to its inputs
+        self._shares_inputs = (
+            False  # until a run has shown that the model does not write to its inputs
+        )
         self._writes_inputs = False
-        self._weight_addresses = frozenset([tensor.untyped_storage().data_ptr() for tensor in network.weights()])
+        self._weight_addresses = frozenset(
+            [tensor.untyped_storage().data_ptr() for tensor in network.weights()]
+        )
 
     def inputs(self, tensors: Sequence[Tensor]) -> list[Any]:
         """Return the network's arguments for the gathered `tensors`, in its order."""
@@ -68,7 +76,9 @@ class Execution:
         result = self._network(inputs)
         self._transfer.synchronize()
         if not self._writes_inputs:
-            self._writes_inputs = any([not value.is_inference() and value._version for value in given])
+            self._writes_inputs = any(
+                [not value.is_inference() and value._version for value in given]
+            )
             self._shares_inputs = not self._writes_inputs
         return result
 
@@ -88,7 +98,8 @@ class Execution:
                 texts[name] = from_strings(name, value)
         fetched = self._transfer.to_host(list(chosen.values()))
         tensors = {
-            name: from_torch(name, self._copy_if_weight(value)) for name, value in zip(chosen, fetched, strict=True)
+            name: from_torch(name, self._copy_if_weight(value))
+            for name, value in zip(chosen, fetched, strict=True)
         }
         return {name: texts.get(name) or tensors[name] for name in self._outputs}
 
@@ -103,7 +114,12 @@ class Execution:
     def _cast_output(self, name: str, value: Any, datatype: str, number: int) -> Any:
         wanted = TORCH_DTYPES.get(datatype)
         if value.dtype != wanted:
-            if not (self._mixed and wanted is not None and wanted.is_floating_point and value.is_floating_point()):
+            if not (
+                self._mixed
+                and wanted is not None
+                and wanted.is_floating_point
+                and value.is_floating_point()
+            ):
                 raise InvalidArgument(
                     f"configuration expects datatype TYPE_{datatype} for output '{name}', "
                     f"model provides TYPE_{DATATYPE_NAMES.get(value.dtype, 'INVALID')}"
@@ -119,7 +135,8 @@ class Execution:
         """Return `value`, copied if it lies in a weight, which the next execution may overwrite."""
         return (
             value.clone()
-            if self._weight_addresses and value.untyped_storage().data_ptr() in self._weight_addresses
+            if self._weight_addresses
+            and value.untyped_storage().data_ptr() in self._weight_addresses
             else value
         )
 
@@ -135,7 +152,8 @@ def _pick_output(values: Mapping[str, Any] | Sequence[Any], name: str, number: i
         values = list(values.values())
     if number >= len(values):
         raise InvalidArgument(
-            f"The output {name} in the model configuration refers to an output index which doesn't exist. "
+            f"The output {name} in the model configuration refers to an output index which "
+            "doesn't exist. "
             f"This model has {len(values)} outputs"
         )
     return values[number]

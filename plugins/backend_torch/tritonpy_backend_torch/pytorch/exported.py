@@ -44,7 +44,9 @@ class ExportedNetwork(Network):
         self._program = program
         self._in_spec = program.call_spec.in_spec
         self._module = (
-            module if load_spec.settings.compile is None else compile_module(module, load_spec.settings.compile)
+            module
+            if load_spec.settings.compile is None
+            else compile_module(module, load_spec.settings.compile)
         )
         super().__init__(signature, find_weight_device(self.weights()))
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 _INPUTS_ON_WEIGHT_DEVICE = frozenset(
     {ArchiveFormat.PYTHON, ArchiveFormat.PICKLE, ArchiveFormat.AOTI}
 )  # these take inputs on the device of their weights; the others place inputs themselves
-_CLASS_THREADS = 1  # threads per operator for a Python class without a setting: Triton's default for them
+_CLASS_THREADS = (
+    1  # threads per operator for a Python class without a setting: Triton's default for them
+)
 
 
 class PytorchInstance:
@@ -38,18 +40,30 @@ class PytorchInstance:
         shared_model: SharedModel = model.shared
         settings, config = shared_model.settings, model.config
         is_class = shared_model.files.model_format is ArchiveFormat.PYTHON
-        set_thread_counts(settings, len(instance.cores), model.name, model.log, _CLASS_THREADS if is_class else 0)
+        set_thread_counts(
+            settings, len(instance.cores), model.name, model.log, _CLASS_THREADS if is_class else 0
+        )
         device = instance_device(instance.kind, instance.device_id, model.name)
         if settings.memory_limit:
-            is_isolated = default_isolation(shared_model.files.model_format, model.parameters) == "process"
+            is_isolated = (
+                default_isolation(shared_model.files.model_format, model.parameters) == "process"
+            )
             limit_memory(settings.memory_limit, device, is_isolated)
         network = shared_model.acquire(device)
         check_config(config, network.signature)
-        self._transfer = _transfer(config, device, network, shared_model.files.model_format in _INPUTS_ON_WEIGHT_DEVICE)
-        self._execution = Execution(
-            network, map_names(config, network.signature, model.log), _output_types(config), self._transfer, settings
+        self._transfer = _transfer(
+            config, device, network, shared_model.files.model_format in _INPUTS_ON_WEIGHT_DEVICE
         )
-        self._mode = execution_mode(settings, (device or network.weight_device or torch.device("cpu")).type)
+        self._execution = Execution(
+            network,
+            map_names(config, network.signature, model.log),
+            _output_types(config),
+            self._transfer,
+            settings,
+        )
+        self._mode = execution_mode(
+            settings, (device or network.weight_device or torch.device("cpu")).type
+        )
         self._cleans_cache = settings.cache_cleaning
         self._network: Network | None = network
         self._owns_weights = not settings.weight_sharing
@@ -75,7 +89,9 @@ class PytorchInstance:
     def memory_usage(self) -> list[MemoryUsage]:
         """Return the memory of the network if only this instance uses it."""
         network = self._network
-        return weight_memory(network.weights()) if network is not None and self._owns_weights else []
+        return (
+            weight_memory(network.weights()) if network is not None and self._owns_weights else []
+        )
 
     def close(self) -> None:
         """Drop the reference to the network and release cached memory."""
@@ -98,7 +114,9 @@ def instance_device(kind: str, number: int, model: str) -> Any:
 def description_device(config: ModelConfig) -> Any:
     """Return the device on which a model is opened to read its signature: its first instance's."""
     groups = config.instance_group
-    return instance_device(*_first_device(groups[0]), config.name) if groups else torch.device("cpu")
+    return (
+        instance_device(*_first_device(groups[0]), config.name) if groups else torch.device("cpu")
+    )
 
 
 def _first_device(group: ModelInstanceGroup) -> tuple[str, int]:
@@ -107,11 +125,15 @@ def _first_device(group: ModelInstanceGroup) -> tuple[str, int]:
     return ("MODEL" if group.kind == group.KIND_MODEL else "CPU"), 0
 
 
-def _transfer(config: ModelConfig, device: Any, network: Network, inputs_on_weight_device: bool) -> DeviceTransfer:
+def _transfer(
+    config: ModelConfig, device: Any, network: Network, inputs_on_weight_device: bool
+) -> DeviceTransfer:
     if device is None:
         return ModelTransfer(network.weight_device if inputs_on_weight_device else None)
     if device.type == "cuda":
-        return CudaTransfer(device, config.optimization.input_pinned_memory.enable, is_urgent(config))
+        return CudaTransfer(
+            device, config.optimization.input_pinned_memory.enable, is_urgent(config)
+        )
     return HostTransfer()
 
 

@@ -31,7 +31,9 @@ def execution_mode(settings: ModelSettings, device_type: str) -> Mode:
     return partial(_enter_mode, gradients, switches, dtype, device_type)
 
 
-def _enter_mode(gradients: Mode, switches: list[Callable[[], Any]], dtype: Any, device_type: str) -> ExitStack:
+def _enter_mode(
+    gradients: Mode, switches: list[Callable[[], Any]], dtype: Any, device_type: str
+) -> ExitStack:
     for switch in switches:
         switch()
     stack = ExitStack()
@@ -47,7 +49,10 @@ def _process_switches(settings: ModelSettings, device_type: str) -> list[Callabl
     The switches are not reset; every model with such settings sets them before it runs.
     """
     wanted = [
-        (torch._C._set_graph_executor_optimize, False if not settings.optimized_execution else None),
+        (
+            torch._C._set_graph_executor_optimize,
+            False if not settings.optimized_execution else None,
+        ),
         (torch._C._jit_set_profiling_mode, settings.jit_profiling),
         (torch._C._jit_set_profiling_executor, settings.jit_executor),
         (torch._C._jit_set_texpr_fuser_enabled, settings.tensor_fuser),

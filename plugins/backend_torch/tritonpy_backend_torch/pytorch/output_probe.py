@@ -14,7 +14,9 @@ from tritonpy_backend_torch.signature import ANY_ROWS, Signature, TensorInfo, Te
 _SIZES = (2, 3)  # of every dynamic dimension in two runs: output dimensions that differ are dynamic
 
 
-def probe_outputs(signature: Signature, run: Callable[[list[Any]], Sequence[Any]], device: Any) -> Signature:
+def probe_outputs(
+    signature: Signature, run: Callable[[list[Any]], Sequence[Any]], device: Any
+) -> Signature:
     """Return `signature` with types and shapes of the outputs, found by running the model on zeros.
 
     Returns it unchanged if it is complete, or if the model cannot run on zeros.
@@ -27,10 +29,17 @@ def probe_outputs(signature: Signature, run: Callable[[list[Any]], Sequence[Any]
     except Exception:
         return signature
     infos = [_info(one, other) for one, other in zip(small, large, strict=True)]
-    outputs = tuple([replace(spec, info=info) for spec, info in zip(signature.outputs, infos, strict=True)])
-    batches = all(spec.info is not None and spec.info.dims[:1] == (-1,) for spec in (*signature.inputs, *outputs))
+    outputs = tuple(
+        [replace(spec, info=info) for spec, info in zip(signature.outputs, infos, strict=True)]
+    )
+    batches = all(
+        spec.info is not None and spec.info.dims[:1] == (-1,)
+        for spec in (*signature.inputs, *outputs)
+    )
     rows = {value.shape[0] for value in small if value.dim()}
-    return replace(signature, outputs=outputs, max_rows=ANY_ROWS if batches and rows == {_SIZES[0]} else 0)
+    return replace(
+        signature, outputs=outputs, max_rows=ANY_ROWS if batches and rows == {_SIZES[0]} else 0
+    )
 
 
 def _zeros(specs: Sequence[TensorSpec], size: int, device: Any) -> list[Any]:
@@ -50,5 +59,11 @@ def _info(small: Any, large: Any) -> TensorInfo | None:
     if datatype is None or small.dim() != large.dim():
         return None
     return TensorInfo(
-        datatype, tuple([one if one == other else -1 for one, other in zip(small.shape, large.shape, strict=True)])
+        datatype,
+        tuple(
+            [
+                one if one == other else -1
+                for one, other in zip(small.shape, large.shape, strict=True)
+            ]
+        ),
     )

@@ -19,6 +19,7 @@ def pickled_network(load_spec: LoadSpec) -> ModuleNetwork:
     module = load_pickle(path, load_spec.device, load_spec.settings.allow_pickles)
     if not isinstance(module, torch.nn.Module):
         raise InvalidArgument(
-            f"'{path}' contains a {type(module).__name__}, not a model; weights need a file with their class next to them, as 'model.py'"
+            f"'{path}' contains a {type(module).__name__}, not a model; weights need a file with "
+            "their class next to them, as 'model.py'"
         )
     return ModuleNetwork(load_spec, module)

@@ -11,8 +11,10 @@ import torch
 from tritonpy import InvalidArgument
 
 REFUSAL = (
-    "%s contains more than tensors: loading it would execute code. Save a state dict (as .safetensors, or with tensors only), a TorchScript "
-    "model or a torch.export program instead, or set the model's parameter ALLOW_PICKLES to true if you trust its source"
+    "%s contains more than tensors: loading it would execute code. Save a state dict (as "
+    ".safetensors, or with tensors only), a TorchScript "
+    "model or a torch.export program instead, or set the model's parameter ALLOW_PICKLES to true "
+    "if you trust its source"
 )
 
 

@@ -21,7 +21,11 @@ from tritonpy_backend_torch.pytorch.weights import state_dict
 from tritonpy_backend_torch.signature import Signature, TensorSpec
 
 _module_numbers = itertools.count(1)
-_NAMED = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_ONLY}
+_NAMED = {
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.KEYWORD_ONLY,
+    inspect.Parameter.POSITIONAL_ONLY,
+}
 
 
 class ModuleNetwork(Network):
@@ -36,7 +40,9 @@ class ModuleNetwork(Network):
         self._weights = module.eval()
         self._run = _compile(module, load_spec)
         parameters = _parameters(module)
-        self._positional = sum(each.kind is not inspect.Parameter.KEYWORD_ONLY for each in parameters)
+        self._positional = sum(
+            each.kind is not inspect.Parameter.KEYWORD_ONLY for each in parameters
+        )
         self._keywords = [each.name for each in parameters[self._positional :]]
         super().__init__(_signature(parameters), find_weight_device(self.weights()))
 
@@ -57,7 +63,8 @@ def class_network(load_spec: LoadSpec) -> ModuleNetwork:
     """
     files, settings = load_spec.files, load_spec.settings
     module = _instantiate(
-        _select_class(_import_file(files.path), settings.model_class, load_spec.log, files.path), files.path
+        _select_class(_import_file(files.path), settings.model_class, load_spec.log, files.path),
+        files.path,
     )
     if files.weights is None:
         load_spec.log.info("Model parameter file not found for '%s'", load_spec.model)
@@ -74,18 +81,24 @@ def class_network(load_spec: LoadSpec) -> ModuleNetwork:
 
 def _import_file(path: Path) -> Any:
     """Import the file as a unique module, since two models may have files of the same name."""
-    spec = importlib.util.spec_from_file_location(f"tritonpy_torch_model_{next(_module_numbers)}", path)
+    spec = importlib.util.spec_from_file_location(
+        f"tritonpy_torch_model_{next(_module_numbers)}", path
+    )
     assert spec is not None, "a Python file has a loader: this is a bug"  # noqa: S101
     assert spec.loader is not None, "a Python file has a loader: this is a bug"  # noqa: S101
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise InvalidArgument(f"'{path}' cannot be imported: {type(error).__name__}: {error}") from error
+        raise InvalidArgument(
+            f"'{path}' cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     return module
 
 
-def _select_class(module: Any, name: str, log: logging.LoggerAdapter[logging.Logger], path: Path) -> Any:
+def _select_class(
+    module: Any, name: str, log: logging.LoggerAdapter[logging.Logger], path: Path
+) -> Any:
     classes = {
         key: each
         for key, each in sorted(vars(module).items())
@@ -93,14 +106,21 @@ def _select_class(module: Any, name: str, log: logging.LoggerAdapter[logging.Log
     }
     if name:
         if name not in classes:
-            raise InvalidArgument(f"'{path}' has no subclass '{name}' of torch.nn.Module, which MODEL_CLASS names")
+            raise InvalidArgument(
+                f"'{path}' has no subclass '{name}' of torch.nn.Module, which MODEL_CLASS names"
+            )
         return classes[name]
-    own = [each for each in classes.values() if each.__module__ == module.__name__] or list(classes.values())
+    own = [each for each in classes.values() if each.__module__ == module.__name__] or list(
+        classes.values()
+    )
     if not own:
         raise InvalidArgument(f"Cannot find a subclass of torch.nn.Module in '{path}'")
     if len(own) > 1:
         log.warning(
-            "'%s' has several subclasses of torch.nn.Module, using '%s': set MODEL_CLASS to choose one",
+            (
+                "'%s' has several subclasses of torch.nn.Module, using '%s': "
+                "set MODEL_CLASS to choose one"
+            ),
             path,
             own[0].__name__,
         )
@@ -112,7 +132,8 @@ def _instantiate(kind: Any, path: Path) -> Any:
         return kind()
     except Exception as error:
         raise InvalidArgument(
-            f"class {kind.__name__} of '{path}' cannot be created without arguments: {type(error).__name__}: {error}"
+            f"class {kind.__name__} of '{path}' cannot be created without arguments: "
+            f"{type(error).__name__}: {error}"
         ) from error
 
 
@@ -120,7 +141,9 @@ def _compile(module: Any, load_spec: LoadSpec) -> Any:
     """Return `module` compiled, or unchanged if optional compilation has no compiler."""
     arguments = load_spec.settings.compile
     if arguments is None and not has_compiler():
-        load_spec.log.warning("'%s' runs without torch.compile: no C++ compiler is installed", load_spec.model)
+        load_spec.log.warning(
+            "'%s' runs without torch.compile: no C++ compiler is installed", load_spec.model
+        )
         return module
     return compile_module(module, arguments or {})
 
@@ -134,12 +157,16 @@ def _parameters(module: Any) -> list[inspect.Parameter]:
 
 def _signature(parameters: list[inspect.Parameter]) -> Signature:
     takes_dict = len(parameters) == 1 and _is_dict(parameters[0].annotation)
-    return Signature(tuple([_place(each) for each in parameters]), has_free_names=True, takes_dict=takes_dict)
+    return Signature(
+        tuple([_place(each) for each in parameters]), has_free_names=True, takes_dict=takes_dict
+    )
 
 
 def _place(parameter: inspect.Parameter) -> TensorSpec:
     required = parameter.default is inspect.Parameter.empty
-    return TensorSpec((parameter.name,), required=required, default=None if required else parameter.default)
+    return TensorSpec(
+        (parameter.name,), required=required, default=None if required else parameter.default
+    )
 
 
 def _is_dict(annotation: Any) -> bool:

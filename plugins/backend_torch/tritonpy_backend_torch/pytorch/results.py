@@ -21,7 +21,8 @@ def parse_result(result: Any) -> Mapping[str, Any] | Sequence[Any]:
         return result
     if not isinstance(result, (list, tuple)):
         raise ValueError(  # noqa: TRY004  # its text is an answer, its type says nothing to anybody
-            "output must be of type Tensor, List[str] or Tuple containing one of these two types. It should not be a List / Dictionary of Tensors"
+            "output must be of type Tensor, List[str] or Tuple containing one of these two "
+            "types. It should not be a List / Dictionary of Tensors"
             " or a Scalar"
         )
     for index, value in enumerate(result):
@@ -31,7 +32,9 @@ def parse_result(result: Any) -> Mapping[str, Any] | Sequence[Any]:
 
 def _check(value: Any, where: str) -> None:
     if not isinstance(value, torch.Tensor) and not _is_string_list(value):
-        raise ValueError(f"output {where} must be of type Tensor or List[str], received {_kind(value)}")
+        raise ValueError(
+            f"output {where} must be of type Tensor or List[str], received {_kind(value)}"
+        )
 
 
 def _is_string_list(value: Any) -> bool:
@@ -39,4 +42,8 @@ def _is_string_list(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    return f"List[{type(value[0]).__name__}]" if isinstance(value, list) and value else type(value).__name__
+    return (
+        f"List[{type(value[0]).__name__}]"
+        if isinstance(value, list) and value
+        else type(value).__name__
+    )

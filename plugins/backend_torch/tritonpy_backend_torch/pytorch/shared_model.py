@@ -72,7 +72,9 @@ class SharedModel:
 
     def memory_usage(self) -> list[MemoryUsage]:
         """Return the memory of the shared networks."""
-        return weight_memory([tensor for network in list(self._shared.values()) for tensor in network.weights()])
+        return weight_memory(
+            [tensor for network in list(self._shared.values()) for tensor in network.weights()]
+        )
 
     def close(self) -> None:
         """Drop the references to the networks, and collect garbage.
@@ -87,8 +89,14 @@ class SharedModel:
 
     def _open(self, device: Any) -> Network:
         model = self._model
-        runners = sum(group.count for group in model.config.instance_group) if self.settings.weight_sharing else 1
-        load_spec = LoadSpec(model.name, self.files, self.settings, device, model.log, max(runners, 1))
+        runners = (
+            sum(group.count for group in model.config.instance_group)
+            if self.settings.weight_sharing
+            else 1
+        )
+        load_spec = LoadSpec(
+            model.name, self.files, self.settings, device, model.log, max(runners, 1)
+        )
         try:
             return _LOADERS[self.files.model_format](load_spec)
         except Exception as error:

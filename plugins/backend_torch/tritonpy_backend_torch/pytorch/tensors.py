@@ -39,7 +39,8 @@ def _texts(tensor: Tensor) -> list[str]:
         return [text.decode() for text in tensor.strings()]
     except UnicodeDecodeError as error:
         raise InvalidArgument(
-            f"input '{tensor.name}' is not UTF-8, the only text encoding that PyTorch accepts: {error}"
+            f"input '{tensor.name}' is not UTF-8, the only text encoding that PyTorch accepts: "
+            f"{error}"
         ) from None
 
 
@@ -51,10 +52,17 @@ def from_torch(name: str, value: Any) -> Tensor:
     value = value.contiguous()
     datatype = DATATYPE_NAMES[value.dtype]
     if datatype == "BF16":
-        return Tensor(name, datatype, tuple(value.shape), value.view(torch.uint16).numpy().view(DTYPES["BF16"]))
+        return Tensor(
+            name,
+            datatype,
+            tuple(value.shape),
+            value.view(torch.uint16).numpy().view(DTYPES["BF16"]),
+        )
     return Tensor(name, datatype, tuple(value.shape), value.numpy())
 
 
 def from_strings(name: str, values: Sequence[str]) -> Tensor:
     """Return the strings as a one-dimensional tensor."""
-    return Tensor(name, "BYTES", (len(values),), encode_strings([value.encode() for value in values]))
+    return Tensor(
+        name, "BYTES", (len(values),), encode_strings([value.encode() for value in values])
+    )

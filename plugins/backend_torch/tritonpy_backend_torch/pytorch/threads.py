@@ -19,7 +19,11 @@ _interop_threads = 0  # size of the inter-operator pool, set by the first model 
 
 
 def set_thread_counts(
-    settings: ModelSettings, cores: int, model: str, log: logging.LoggerAdapter[logging.Logger], default: int = 0
+    settings: ModelSettings,
+    cores: int,
+    model: str,
+    log: logging.LoggerAdapter[logging.Logger],
+    default: int = 0,
 ) -> None:
     """Set the thread counts for the calling thread, which belongs to an instance.
 
@@ -31,7 +35,9 @@ def set_thread_counts(
         _set_interop_threads(settings.inter_op_threads, model, log)
 
 
-def _set_interop_threads(wanted: int, model: str, log: logging.LoggerAdapter[logging.Logger]) -> None:
+def _set_interop_threads(
+    wanted: int, model: str, log: logging.LoggerAdapter[logging.Logger]
+) -> None:
     global _interop_threads
     with _lock:
         if not _interop_threads:
@@ -42,7 +48,8 @@ def _set_interop_threads(wanted: int, model: str, log: logging.LoggerAdapter[log
             _interop_threads = torch.get_num_interop_threads()
     if _interop_threads != wanted:
         log.warning(
-            "model '%s' sets %d inter-operator threads, but the process has %d, set by the first model that ran in it. "
+            "model '%s' sets %d inter-operator threads, but the process has %d, "
+            "set by the first model that ran in it. "
             "Set isolation: process to give the model its own",
             model, wanted, _interop_threads,
         )  # fmt: skip

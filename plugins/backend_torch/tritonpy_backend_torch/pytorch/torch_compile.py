@@ -22,13 +22,17 @@ def compile_module(module: Any, arguments: Mapping[str, Any]) -> Any:
     Raises `InvalidArgument` for arguments that `torch.compile` rejects, or if the compiler that it
     needs is missing.
     """
-    uses_inductor = arguments.get("backend", "inductor") == "inductor" and not arguments.get("disable", False)
+    uses_inductor = arguments.get("backend", "inductor") == "inductor" and not arguments.get(
+        "disable", False
+    )
     if uses_inductor and not has_compiler():
         raise InvalidArgument(_COMPILER_MISSING.format(key=COMPILE))
     try:
         return torch.compile(module, **arguments)
     except Exception as error:
-        raise InvalidArgument(f"torch.compile rejects the arguments in {COMPILE}: {error}") from error
+        raise InvalidArgument(
+            f"torch.compile rejects the arguments in {COMPILE}: {error}"
+        ) from error
 
 
 def has_compiler() -> bool:

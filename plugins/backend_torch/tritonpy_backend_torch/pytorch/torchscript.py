@@ -22,7 +22,9 @@ class TorchScriptNetwork(Network):
 
     def __init__(self, load_spec: LoadSpec) -> None:
         with ignore_deprecations():
-            self._module = torch.jit.load(str(load_spec.files.path), map_location=load_spec.device).eval()
+            self._module = torch.jit.load(
+                str(load_spec.files.path), map_location=load_spec.device
+            ).eval()
         super().__init__(_signature(_arguments(self._module)), find_weight_device(self.weights()))
         if load_spec.settings.channels_last:
             self._module.to(memory_format=torch.channels_last)
@@ -44,18 +46,25 @@ def _signature(arguments: list[Any]) -> Signature:
     if kinds == ["DictType"]:
         return Signature((TensorSpec((arguments[0].name,)),), has_free_names=True, takes_dict=True)
     if "DictType" in kinds[1:]:
-        raise Internal(f"Multiple inputs of kind DictType were detected. {_SINGLE_DICT} is supported.")
+        raise Internal(
+            f"Multiple inputs of kind DictType were detected. {_SINGLE_DICT} is supported."
+        )
     for each, kind in zip(arguments, kinds, strict=True):
         if kind not in {"TensorType", "ListType"}:
             raise Internal(
-                f"An input of type '{each.type.str()}' was detected in the model. {_SINGLE_DICT} or input(s) of type Tensor are supported."
+                f"An input of type '{each.type.str()}' was detected in the model. "
+                f"{_SINGLE_DICT} or input(s) of type Tensor are supported."
             )
     return Signature(tuple([_place(each) for each in arguments]), has_free_names=True)
 
 
 def _place(argument: Any) -> TensorSpec:
     optional = argument.has_default_value()
-    return TensorSpec((argument.name,), required=not optional, default=argument.default_value if optional else None)
+    return TensorSpec(
+        (argument.name,),
+        required=not optional,
+        default=argument.default_value if optional else None,
+    )
 
 
 def _kind(found: Any) -> str:

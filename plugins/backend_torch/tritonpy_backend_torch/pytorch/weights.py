@@ -26,7 +26,9 @@ def state_dict(path: Path, device: Any, allow_pickles: bool) -> Mapping[str, Any
     except Exception as error:
         raise InvalidArgument(f"the weights in '{path}' cannot be read: {error}") from error
     if not isinstance(found, Mapping):
-        raise InvalidArgument(f"'{path}' contains a {type(found).__name__}, not a state dict (tensors by name)")
+        raise InvalidArgument(
+            f"'{path}' contains a {type(found).__name__}, not a state dict (tensors by name)"
+        )
     return found
 
 
@@ -35,7 +37,9 @@ def _read(path: Path, device: Any, allow_pickles: bool) -> Any:
     if path.suffix == ".json":
         shards = sorted(set(json.loads(path.read_bytes())["weight_map"].values()))
         files = [resolve_model_file(shard, path.parent, path.parent) for shard in shards]
-        return {name: tensor for file in files for name, tensor in load_file(file, device=where).items()}
+        return {
+            name: tensor for file in files for name, tensor in load_file(file, device=where).items()
+        }
     if path.suffix == ".safetensors":
         return load_file(path, device=where)
     return load_pickle(path, device, allow_pickles)

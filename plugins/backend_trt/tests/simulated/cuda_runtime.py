@@ -103,7 +103,9 @@ class _Calls:
         event, stream = self.machine.get(event, Event), self._stream(stream)
         if event is None or stream is None:
             return _refused(400)
-        awaited = Event(event.device, 0, event.stream, event.position)  # a copy of the event as recorded now
+        awaited = Event(
+            event.device, 0, event.stream, event.position
+        )  # a copy of the event as recorded now
         self.machine.put(stream, lambda _stream: self.machine.reach(awaited))
         return OK
 
@@ -138,7 +140,9 @@ class _Calls:
 
         if source in pageable:
             staged = ends[1].copy()  # the driver reads pageable memory before it returns
-            machine.put(stream, lambda _stream: machine.view(target, size).__setitem__(slice(None), staged))
+            machine.put(
+                stream, lambda _stream: machine.view(target, size).__setitem__(slice(None), staged)
+            )
         else:
             machine.put(stream, work)
         if target in pageable:
@@ -195,7 +199,9 @@ def cuda_runtime(machine: Machine) -> ModuleType:
             setattr(module, name, _guarded(machine, name, getattr(calls, name)))
     module.cudaError_t = Error
     module.cudaMemcpyKind = SimpleNamespace(cudaMemcpyDefault=4)
-    module.cudaDeviceAttr = SimpleNamespace(cudaDevAttrComputeCapabilityMajor=75, cudaDevAttrComputeCapabilityMinor=76)
+    module.cudaDeviceAttr = SimpleNamespace(
+        cudaDevAttrComputeCapabilityMajor=75, cudaDevAttrComputeCapabilityMinor=76
+    )
     module.cudaStreamCaptureMode = SimpleNamespace(cudaStreamCaptureModeThreadLocal="thread local")
     module.cudaStreamNonBlocking, module.cudaHostAllocPortable = 1, 1
     module.cudaEventDefault, module.cudaEventBlockingSync, module.cudaEventDisableTiming = 0, 1, 2

@@ -18,7 +18,10 @@ class Function(NamedTuple):
 
 def _expanded(inputs: Arrays, values: Arrays) -> Arrays:
     size = values["SIZE"]
-    return {"FILLED": np.full(tuple(size), inputs["IN"][0, 0], np.float32), "SIZES": size.astype(np.int64)}
+    return {
+        "FILLED": np.full(tuple(size), inputs["IN"][0, 0], np.float32),
+        "SIZES": size.astype(np.int64),
+    }
 
 
 def _summed(inputs: Arrays, _values: Arrays) -> Arrays:
@@ -35,11 +38,17 @@ FUNCTIONS: dict[str, Any] = {
     "copy": Function(_like("IN", "OUT"), lambda inputs, _: {"OUT": inputs["IN"]}),
     "add_sub": Function(
         _like("A", "SUM", "DIFFERENCE"),
-        lambda inputs, _: {"SUM": inputs["A"] + inputs["B"], "DIFFERENCE": inputs["A"] - inputs["B"]},
+        lambda inputs, _: {
+            "SUM": inputs["A"] + inputs["B"],
+            "DIFFERENCE": inputs["A"] - inputs["B"],
+        },
     ),
     "positives": Function(
-        lambda _shapes, _values: {"OUT": (-1,)}, lambda inputs, _: {"OUT": inputs["IN"][inputs["IN"] > 0]}
+        lambda _shapes, _values: {"OUT": (-1,)},
+        lambda inputs, _: {"OUT": inputs["IN"][inputs["IN"] > 0]},
     ),
-    "expand": Function(lambda shapes, values: {"FILLED": tuple(values["SIZE"]), "SIZES": shapes["SIZE"]}, _expanded),
+    "expand": Function(
+        lambda shapes, values: {"FILLED": tuple(values["SIZE"]), "SIZES": shapes["SIZE"]}, _expanded
+    ),
     "running_sum": Function(_like("IN", "SUM", "AFTER"), _summed),
 }

@@ -23,13 +23,27 @@ def plan(
 
     `more`: weights, streamable, activations (bytes), host_code.
     """
-    engine = {"function": function, "tensors": tensors, "profiles": profiles or [{}], "version": version, **more}
+    engine = {
+        "function": function,
+        "tensors": tensors,
+        "profiles": profiles or [{}],
+        "version": version,
+        **more,
+    }
     return header(version) + json.dumps(engine).encode()
 
 
-def tensor(name: str, shape: list[int], dtype: str = "FLOAT", output: bool = False, **more: Any) -> dict[str, Any]:
+def tensor(
+    name: str, shape: list[int], dtype: str = "FLOAT", output: bool = False, **more: Any
+) -> dict[str, Any]:
     """`more`: shape_io, packing (dimension, components)."""
-    return {"name": name, "shape": shape, "dtype": dtype, "mode": "OUTPUT" if output else "INPUT", **more}
+    return {
+        "name": name,
+        "shape": shape,
+        "dtype": dtype,
+        "mode": "OUTPUT" if output else "INPUT",
+        **more,
+    }
 
 
 def rows(
@@ -51,7 +65,10 @@ def double(largest: int = 8, **more: Any) -> bytes:
 
 def add_sub(datatype: str = "INT32", **more: Any) -> bytes:
     """SUM = A + B and DIFFERENCE = A - B, up to eight rows of four numbers."""
-    tensors = [tensor(name, [-1, 4], datatype, output=name not in "AB") for name in ("A", "B", "SUM", "DIFFERENCE")]
+    tensors = [
+        tensor(name, [-1, 4], datatype, output=name not in "AB")
+        for name in ("A", "B", "SUM", "DIFFERENCE")
+    ]
     return plan("add_sub", tensors, rows((1, 4, 8), names=("A", "B")), **more)
 
 
@@ -62,7 +79,11 @@ def fixed() -> bytes:
 
 def positives() -> bytes:
     """OUT has the positive numbers of IN, so its size depends on the data."""
-    return plan("positives", [tensor("IN", [-1]), tensor("OUT", [-1], output=True)], [{"IN": [[1], [4], [16]]}])
+    return plan(
+        "positives",
+        [tensor("IN", [-1]), tensor("OUT", [-1], output=True)],
+        [{"IN": [[1], [4], [16]]}],
+    )
 
 
 def expand(batched: bool) -> bytes:
@@ -89,11 +110,16 @@ def running_sum() -> bytes:
 
 def packed() -> bytes:
     """OUT = IN, both with three channels in vectors of four."""
-    tensors = [tensor(name, [-1, 3, 2, 2], "HALF", output=name == "OUT", packing=[1, 4]) for name in ("IN", "OUT")]
+    tensors = [
+        tensor(name, [-1, 3, 2, 2], "HALF", output=name == "OUT", packing=[1, 4])
+        for name in ("IN", "OUT")
+    ]
     return plan("copy", tensors, [{"IN": [[1, 3, 2, 2], [2, 3, 2, 2], [4, 3, 2, 2]]}])
 
 
 def grid() -> bytes:
     """OUT = 2 * IN, with rows of any size up to 4 by 8."""
     shapes = {"IN": [[1, 1, 1], [2, 2, 4], [4, 4, 8]]}
-    return plan("double", [tensor("IN", [-1, -1, -1]), tensor("OUT", [-1, -1, -1], output=True)], [shapes])
+    return plan(
+        "double", [tensor("IN", [-1, -1, -1]), tensor("OUT", [-1, -1, -1], output=True)], [shapes]
+    )

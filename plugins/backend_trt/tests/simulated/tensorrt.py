@@ -19,7 +19,8 @@ _DTYPES = {
     "FLOAT": np.float32, "HALF": np.float16, "INT8": np.int8, "UINT8": np.uint8, "INT32": np.int32, "INT64": np.int64, "BOOL": np.bool_, "FP8": np.uint8,
 }  # fmt: skip
 DataType = enum.Enum(
-    "DataType", ["FLOAT", "HALF", "BF16", "INT8", "INT32", "INT64", "BOOL", "UINT8", "FP8", "INT4", "FP4"]
+    "DataType",
+    ["FLOAT", "HALF", "BF16", "INT8", "INT32", "INT64", "BOOL", "UINT8", "FP8", "INT4", "FP4"],
 )
 TensorIOMode = enum.Enum("TensorIOMode", ["NONE", "INPUT", "OUTPUT"])
 ExecutionContextAllocationStrategy = enum.Enum(
@@ -99,13 +100,18 @@ class Engine:
 
     def get_tensor_format_desc(self, name: str) -> str:
         return (
-            "Row major linear format" if "packing" not in self.tensors[name] else "Channel vectorized row major format"
+            "Row major linear format"
+            if "packing" not in self.tensors[name]
+            else "Channel vectorized row major format"
         )
 
     def get_tensor_profile_shape(self, name: str, index: int) -> list[Dims]:
         if self.is_shape_inference_io(name):
             return [self.get_tensor_shape(name)] * 3
-        return [Dims(shape) for shape in self.profiles[index].get(name, [self.tensors[name]["shape"]] * 3)]
+        return [
+            Dims(shape)
+            for shape in self.profiles[index].get(name, [self.tensors[name]["shape"]] * 3)
+        ]
 
     def get_tensor_profile_values(self, index: int, name: str) -> list[list[int]]:
         assert self.is_shape_inference_io(name)
@@ -145,7 +151,9 @@ class ExecutionContext:
         self.allocators: dict[str, Any] = {}
         self.consumed = 0
         self.shapes = {
-            name: engine.get_tensor_shape(name) for name in engine.inputs() if -1 not in engine.get_tensor_shape(name)
+            name: engine.get_tensor_shape(name)
+            for name in engine.inputs()
+            if -1 not in engine.get_tensor_shape(name)
         }
 
     def set_optimization_profile_async(self, index: int, stream: int) -> bool:
@@ -163,7 +171,8 @@ class ExecutionContext:
             self.shapes[name] = Dims(shape)
         else:
             self.engine.runtime.say(
-                "ERROR", f"IExecutionContext::setInputShape: Error Code 3: {name} does not satisfy the profile"
+                "ERROR",
+                f"IExecutionContext::setInputShape: Error Code 3: {name} does not satisfy the profile",
             )
         return fits
 
@@ -183,7 +192,11 @@ class ExecutionContext:
 
     def infer_shapes(self) -> list[str]:
         lacking = [name for name in self.engine.inputs() if name not in self.shapes]
-        return lacking + [name for name in self.engine.inputs() if self._is_value(name) and name not in self.addresses]
+        return lacking + [
+            name
+            for name in self.engine.inputs()
+            if self._is_value(name) and name not in self.addresses
+        ]
 
     def get_tensor_shape(self, name: str) -> Dims:
         if name in self.shapes:
@@ -194,7 +207,11 @@ class ExecutionContext:
 
     def get_max_output_size(self, name: str) -> int:
         shape = self.get_tensor_shape(name)
-        return -1 if -1 in shape else prod(self.engine.memory_shape(name, shape)) * self.engine.itemsize(name)
+        return (
+            -1
+            if -1 in shape
+            else prod(self.engine.memory_shape(name, shape)) * self.engine.itemsize(name)
+        )
 
     def execute_async_v3(self, stream: int) -> bool:
         with self.machine.lock:
@@ -205,7 +222,9 @@ class ExecutionContext:
                 or target.device != self.engine.device
                 or self.machine.refusals.pop("enqueue", 0)
             ):
-                self.engine.runtime.say("ERROR", "IExecutionContext::enqueueV3: Error Code 3: API Usage Error")
+                self.engine.runtime.say(
+                    "ERROR", "IExecutionContext::enqueueV3: Error Code 3: API Usage Error"
+                )
                 if target is not None:
                     target.broken = True
                 return False
@@ -216,14 +235,18 @@ class ExecutionContext:
         machine, engine = self.machine, self.engine
         shapes, values, addresses = dict(self.shapes), self._values(), dict(self.addresses)
         outputs = {
-            name: shape for name, shape in engine.function.shapes(shapes, values).items() if name not in engine.inputs()
+            name: shape
+            for name, shape in engine.function.shapes(shapes, values).items()
+            if name not in engine.inputs()
         }
         read: dict[str, np.ndarray] = {}
 
         def take(_stream: Stream) -> None:
             for name in engine.inputs():
                 read[name] = (
-                    values[name] if self._is_value(name) else self._view(name, addresses[name], shapes[name]).copy()
+                    values[name]
+                    if self._is_value(name)
+                    else self._view(name, addresses[name], shapes[name]).copy()
                 )
 
         def give(_stream: Stream) -> None:
@@ -242,7 +265,9 @@ class ExecutionContext:
             machine.drain(stream)  # their size is known when they are computed
             for name, array in engine.function.run(dict(read), values).items():
                 allocator = self.allocators[name]
-                found[name] = allocator.reallocate_output_async(name, addresses.get(name, 0), array.nbytes, 256, 0)
+                found[name] = allocator.reallocate_output_async(
+                    name, addresses.get(name, 0), array.nbytes, 256, 0
+                )
                 allocator.notify_shape(name, Dims(array.shape))
         machine.put(stream, give)
 
@@ -250,7 +275,11 @@ class ExecutionContext:
         memory = self.engine.memory_shape(name, shape)
         dtype = np.dtype(_DTYPES[self.engine.tensors[name]["dtype"]])
         device = None if self.engine.is_shape_inference_io(name) else self.engine.device
-        data = self.machine.view(address, prod(memory) * dtype.itemsize, device).view(dtype).reshape(memory)
+        data = (
+            self.machine.view(address, prod(memory) * dtype.itemsize, device)
+            .view(dtype)
+            .reshape(memory)
+        )
         return data[tuple(slice(size) for size in shape)]
 
     def _is_value(self, name: str) -> bool:
@@ -258,7 +287,9 @@ class ExecutionContext:
 
     def _values(self) -> dict[str, np.ndarray]:
         names = [name for name in self.engine.inputs() if self._is_value(name)]
-        return {name: self._view(name, self.addresses[name], self.shapes[name]).copy() for name in names}
+        return {
+            name: self._view(name, self.addresses[name], self.shapes[name]).copy() for name in names
+        }
 
 
 class Runtime:
@@ -314,7 +345,10 @@ class Runtime:
                 f"Error Code 6: API Usage Error (The engine plan file is not compatible with this version of TensorRT, expecting library version {expected} got {found})",
             )
         if described.get("host_code") and not self.engine_host_code_allowed:
-            return self.say("ERROR", "Error Code 3: API Usage Error (engine contains host code, which is not allowed)")
+            return self.say(
+                "ERROR",
+                "Error Code 3: API Usage Error (engine contains host code, which is not allowed)",
+            )
         return described
 
     def take(self, size: int) -> int:
@@ -349,5 +383,7 @@ def tensorrt(machine: Machine, name: str = "tensorrt") -> ModuleType:
     module.Runtime = type("Runtime", (Runtime,), {"machine": machine})
     module.registered = []
     if name == "tensorrt":
-        module.init_libnvinfer_plugins = lambda _logger, namespace: module.registered.append(namespace)
+        module.init_libnvinfer_plugins = lambda _logger, namespace: module.registered.append(
+            namespace
+        )
     return module

@@ -57,7 +57,9 @@ class Connections:
         address = http_address(options)
         context = https_client_context(options) if address.tls else None
         messages = HttpMessages(target, options, corpus, regions)
-        self.senders = [HttpSender(number, address, context, messages) for number in range(slot_count)]
+        self.senders = [
+            HttpSender(number, address, context, messages) for number in range(slot_count)
+        ]
 
     def _grpc(
         self,
@@ -85,10 +87,14 @@ class Connections:
         if not options.streaming:
             self._closers.extend(channel.close for channel in channels)
             self.senders = [
-                GrpcSender(number, channels[number % len(channels)], messages) for number in range(slot_count)
+                GrpcSender(number, channels[number % len(channels)], messages)
+                for number in range(slot_count)
             ]
             return
         streams = [GrpcStream(channel, target.model.decoupled) for channel in channels]
         self._closers.extend(stream.close for stream in streams)
         self._closers.extend(channel.close for channel in channels)
-        self.senders = [StreamSender(number, streams[number % len(streams)], messages) for number in range(slot_count)]
+        self.senders = [
+            StreamSender(number, streams[number % len(streams)], messages)
+            for number in range(slot_count)
+        ]

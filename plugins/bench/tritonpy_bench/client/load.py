@@ -21,7 +21,13 @@ from tritonpy_bench.load.arrivals import (
     spaced_arrivals,
 )
 from tritonpy_bench.load.closed_loop import ClosedLoop
-from tritonpy_bench.load.jobs import JobSource, PlainJobSource, SequenceJobSource, sequence_ids, sequence_lengths
+from tritonpy_bench.load.jobs import (
+    JobSource,
+    PlainJobSource,
+    SequenceJobSource,
+    sequence_ids,
+    sequence_lengths,
+)
 from tritonpy_bench.load.loop import Loop, RequestBudget
 from tritonpy_bench.load.open_loop import OpenLoop
 from tritonpy_bench.load.precise_timer import PreciseTimer
@@ -63,7 +69,9 @@ class ClientLoad:
         slot_count = self._slot_count()
         if self._options.shared_memory == "system" and slot_count:
             self._regions = await asyncio.to_thread(self._share_memory, slot_count)
-        self._connections = Connections(self._target, self._options, self._corpus, self._regions, slot_count)
+        self._connections = Connections(
+            self._target, self._options, self._corpus, self._regions, slot_count
+        )
         if not self._options.open_loop:
             await self._connections.open()
 
@@ -85,7 +93,9 @@ class ClientLoad:
             event_loop.call_later(max(begin_ns - time.monotonic_ns(), 0) / 1e9, self._loop.start)
         elif self._connections.senders:
             timer = self._timer = PreciseTimer(event_loop)
-            opened = self._loop = OpenLoop(*common, arrivals=self._arrivals(), begin_ns=begin_ns, wake_at=timer.at)
+            opened = self._loop = OpenLoop(
+                *common, arrivals=self._arrivals(), begin_ns=begin_ns, wake_at=timer.at
+            )
             opened.start()
 
     def take_snapshot(self) -> Snapshot:
@@ -96,7 +106,7 @@ class ClientLoad:
         )
 
     async def stop(self, grace_s: float) -> None:
-        """Stop sending, wait `grace_s` for requests in flight, close connections, and free memory."""
+        """Stop sending, wait `grace_s` for requests in flight, close connections, free memory."""
         if self._loop is not None:
             quiet = asyncio.Event()
             self._loop.stop(quiet.set)
@@ -118,7 +128,9 @@ class ClientLoad:
         return share_of(most, self._client_index, self._client_count)
 
     def _share_memory(self, slot_count: int) -> ClientRegions:
-        return ClientRegions(open_control(self._options), self._target.model, self._options, self._corpus, slot_count)
+        return ClientRegions(
+            open_control(self._options), self._target.model, self._options, self._corpus, slot_count
+        )
 
     def _jobs(self) -> JobSource:
         if not self._target.model.sequence:
@@ -128,7 +140,9 @@ class ClientLoad:
         lengths = (
             repeat(0)
             if not base
-            else sequence_lengths(base, options.sequence_length_variation, options.seed + self._client_index)
+            else sequence_lengths(
+                base, options.sequence_length_variation, options.seed + self._client_index
+            )
         )
         return SequenceJobSource(
             self._corpus.streams,
@@ -137,10 +151,14 @@ class ClientLoad:
         )
 
     def _budget(self) -> RequestBudget:
-        warmup = share_of(self._options.warmup_request_count, self._client_index, self._client_count)
+        warmup = share_of(
+            self._options.warmup_request_count, self._client_index, self._client_count
+        )
         if not self._options.request_count:
             return RequestBudget(warmup)
-        return RequestBudget(warmup, share_of(self._options.request_count, self._client_index, self._client_count))
+        return RequestBudget(
+            warmup, share_of(self._options.request_count, self._client_index, self._client_count)
+        )
 
     def _arrivals(self) -> Iterator[int]:
         options = self._options

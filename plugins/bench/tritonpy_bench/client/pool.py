@@ -51,7 +51,10 @@ class _Client:
         response = await read_response(self._reader)
         if response is None:
             self._log.seek(0)
-            raise StartupError(f"a client process ended: {self._log.read().decode('utf-8', 'replace')[-2000:].strip()}")
+            raise StartupError(
+                "a client process ended: "
+                f"{self._log.read().decode('utf-8', 'replace')[-2000:].strip()}"
+            )
         if isinstance(response, ErrorResponse):
             raise StartupError(response.text)
         return response
@@ -69,8 +72,8 @@ class _Client:
 class ClientPool:
     """Client processes that generate one load together; an asynchronous context manager.
 
-    Each process has its own session, so that Ctrl-C reaches the measuring process only. Every method
-    raises StartupError if a client process fails.
+    Each process has its own session, so that Ctrl-C reaches the measuring process only. Every
+    method raises StartupError if a client process fails.
     """
 
     def __init__(self, target: TargetDescription, options: BenchOptions) -> None:
@@ -106,7 +109,9 @@ class ClientPool:
     async def take_snapshot(self) -> Snapshot:
         """Return the joined counts of all clients since the previous snapshot."""
         replies = await self._all(SnapshotCommand())
-        return join_parallel([response.snapshot for response in replies if isinstance(response, SnapshotResponse)])
+        return join_parallel(
+            [response.snapshot for response in replies if isinstance(response, SnapshotResponse)]
+        )
 
     async def stop(self, grace_s: float) -> None:
         """Stop the load; requests in flight have `grace_s` seconds to finish."""
@@ -117,7 +122,8 @@ class ClientPool:
 
     async def _each(self, commands: Sequence[Command]) -> list[Response]:
         waiting = [
-            asyncio.ensure_future(client.call(command)) for client, command in zip(self._clients, commands, strict=True)
+            asyncio.ensure_future(client.call(command))
+            for client, command in zip(self._clients, commands, strict=True)
         ]
         try:
             return await asyncio.gather(*waiting)

@@ -62,7 +62,12 @@ class LoadWorker:
                 assert self._set_up is not None  # noqa: S101  SetUpCommand comes first
                 setup = self._set_up
                 self._load = ClientLoad(
-                    setup.target, setup.options, self._corpus, level, setup.client_index, setup.client_count
+                    setup.target,
+                    setup.options,
+                    self._corpus,
+                    level,
+                    setup.client_index,
+                    setup.client_count,
                 )
                 await self._load.connect()
             case _ if self._load is None:

@@ -51,7 +51,9 @@ class LatencyHistogram(msgspec.Struct, frozen=True):
             while passed < rank and self.total:
                 index, count = next(buckets)
                 passed += count
-            found.append(float(min(max(bucket_middle(index), self.least), self.most)) if self.total else 0.0)
+            found.append(
+                float(min(max(bucket_middle(index), self.least), self.most)) if self.total else 0.0
+            )
         return found
 
 
@@ -63,7 +65,9 @@ def make_histogram(values: Iterable[int] | npt.NDArray[np.int64]) -> LatencyHist
     array = np.clip(array, 0, MAX_NS)
     indexes, counts = np.unique(_indexes(array), return_counts=True)
     buckets = dict(zip(indexes.tolist(), counts.tolist(), strict=True))
-    return LatencyHistogram(buckets, int(array.size), int(array.sum()), int(array.min()), int(array.max()))
+    return LatencyHistogram(
+        buckets, int(array.size), int(array.sum()), int(array.min()), int(array.max())
+    )
 
 
 def merge(parts: Iterable[LatencyHistogram]) -> LatencyHistogram:

@@ -29,7 +29,8 @@ class StageShare(msgspec.Struct, frozen=True):
 class ServerShare(msgspec.Struct, frozen=True):
     """One model's statistics of a span.
 
-    Inferences count elements of batches; stages have Triton's names; `batches` are executions by batch size.
+    Inferences count elements of batches; stages have Triton's names; `batches` are executions by
+    batch size.
     """
 
     model: str
@@ -44,7 +45,9 @@ class ServerShare(msgspec.Struct, frozen=True):
         return self.inferences / self.executions if self.executions else 0.0
 
 
-def statistics_between(model: str, before: Sequence[Reading], after: Sequence[Reading]) -> ServerShare:
+def statistics_between(
+    model: str, before: Sequence[Reading], after: Sequence[Reading]
+) -> ServerShare:
     """Return the difference of two readings of a model (`model_stats`, one entry per version).
 
     A counter that decreased, because the model was reloaded, counts from zero.
@@ -63,7 +66,8 @@ def combine(shares: Iterable[ServerShare]) -> ServerShare:
     parts = list(shares)
     stages = {
         name: StageShare(
-            sum(part.stages[name].count for part in parts), sum(part.stages[name].total_ns for part in parts)
+            sum(part.stages[name].count for part in parts),
+            sum(part.stages[name].total_ns for part in parts),
         )
         for name in COUNTS
     }
@@ -79,13 +83,17 @@ def combine(shares: Iterable[ServerShare]) -> ServerShare:
 
 def _stage(before: Sequence[Reading], after: Sequence[Reading], name: str) -> StageShare:
     path = ("inference_stats", name)
-    return StageShare(_increase(before, after, *path, "count"), _increase(before, after, *path, "ns"))
+    return StageShare(
+        _increase(before, after, *path, "count"), _increase(before, after, *path, "ns")
+    )
 
 
 def _batches(before: Sequence[Reading], after: Sequence[Reading]) -> dict[int, int]:
     earlier, later = _executions(before), _executions(after)
     grown = {size: count - earlier.get(size, 0) for size, count in later.items()}
-    return {size: count if count >= 0 else later[size] for size, count in sorted(grown.items()) if count}
+    return {
+        size: count if count >= 0 else later[size] for size, count in sorted(grown.items()) if count
+    }
 
 
 def _executions(reading: Sequence[Reading]) -> dict[int, int]:

@@ -36,7 +36,7 @@ class Snapshot(msgspec.Struct, kw_only=True, frozen=True):
     busiest: float = 0.0
     """Share of a CPU core that the busiest client process used."""
     starved: float = 0.0
-    """Share of the time that a client process was ready to run but had no CPU; of the worst process."""
+    """Share of time that a client process was ready but had no CPU; of the worst process."""
     # State at the end of the span:
     in_flight: int = 0
     oldest_ns: int = 0

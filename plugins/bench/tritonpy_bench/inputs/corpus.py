@@ -21,7 +21,7 @@ Step = tuple[InputTensor, ...]
 
 @dataclass(frozen=True)
 class Corpus:
-    """The distinct inputs (`steps`), and the order of steps in sequences (`streams`, by step number)."""
+    """The distinct inputs (`steps`), and their order in sequences (`streams`, by number)."""
 
     steps: tuple[Step, ...]
     streams: tuple[tuple[int, ...], ...]
@@ -45,16 +45,25 @@ def make_corpus(model: ModelDescription, options: BenchOptions) -> Corpus:
     return Corpus(tuple(steps), tuple(numbers), from_files)
 
 
-def _streams(model: ModelDescription, options: BenchOptions, given: Shapes) -> tuple[list[list[Step]], bool]:
+def _streams(
+    model: ModelDescription, options: BenchOptions, given: Shapes
+) -> tuple[list[list[Step]], bool]:
     if options.input_data in {("random",), ("zero",)}:
         return [[_generated(model, options, given)]], False
     paths = [Path(text) for text in options.input_data]
     for path in paths:
         if not path.exists():
-            raise BadUsage(f"--input-data {path}: no such file or folder (and it is neither 'random' nor 'zero')")
+            raise BadUsage(
+                f"--input-data {path}: no such file or folder (and it is neither 'random' nor "
+                "'zero')"
+            )
     found: list[list[Step]] = []
     for path in paths:
-        found += [[read_folder(path, model, given)]] if path.is_dir() else read_streams(path, model, given)
+        found += (
+            [[read_folder(path, model, given)]]
+            if path.is_dir()
+            else read_streams(path, model, given)
+        )
     return found, True
 
 
@@ -74,7 +83,9 @@ def _with_batch(stream: Sequence[Step], index: int, model: ModelDescription, bat
     """Return a batch of a step and its successors, or, in a sequence, of the repeated step."""
     if not model.max_batch_size:
         return stream[index]
-    members = [stream[index if model.sequence else (index + more) % len(stream)] for more in range(batch)]
+    members = [
+        stream[index if model.sequence else (index + more) % len(stream)] for more in range(batch)
+    ]
     names = [tensor.name for tensor in members[0]]
     if any([tensor.name for tensor in member] != names for member in members):
         raise BadUsage("the steps of a batch have different optional inputs: use -b 1")

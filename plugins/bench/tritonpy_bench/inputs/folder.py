@@ -21,7 +21,10 @@ def read_folder(folder: Path, model: ModelDescription, given: Shapes) -> tuple[I
         if not path.is_file():
             if tensor.optional:
                 continue
-            raise BadUsage(f"--input-data {folder}: the file '{tensor.name}' for the input of that name is missing")
+            raise BadUsage(
+                f"--input-data {folder}: the file '{tensor.name}' for the input of that name is "
+                "missing"
+            )
         shape = shape_of(tensor, given, model.name)
         content = path.read_bytes()
         if tensor.datatype == "BYTES":

@@ -18,25 +18,36 @@ _INTEGER_BOUND = 100
 
 
 def random_tensor(
-    tensor: TensorDescription, shape: tuple[int, ...], options: BenchOptions, rng: np.random.Generator
+    tensor: TensorDescription,
+    shape: tuple[int, ...],
+    options: BenchOptions,
+    rng: np.random.Generator,
 ) -> InputTensor:
     """Return a tensor of integers 0 to 99, floats 0 to 1, or strings of letters and digits."""
     if tensor.datatype == "BYTES":
         return from_values(tensor.name, "BYTES", shape, _texts(math.prod(shape), options, rng))
     dtype = _dtype(tensor)
     values: npt.NDArray[np.generic] = (
-        rng.integers(0, 2 if tensor.datatype == "BOOL" else _INTEGER_BOUND, math.prod(shape)).astype(dtype)
+        rng.integers(
+            0, 2 if tensor.datatype == "BOOL" else _INTEGER_BOUND, math.prod(shape)
+        ).astype(dtype)
         if np.issubdtype(dtype, np.integer) or tensor.datatype == "BOOL"
         else rng.random(math.prod(shape), np.float32).astype(dtype)
     )
     return InputTensor(tensor.name, tensor.datatype, shape, values.tobytes())
 
 
-def zero_tensor(tensor: TensorDescription, shape: tuple[int, ...], options: BenchOptions) -> InputTensor:
+def zero_tensor(
+    tensor: TensorDescription, shape: tuple[int, ...], options: BenchOptions
+) -> InputTensor:
     """Return a tensor of zeros; strings are empty or the value of `--string-data`."""
     if tensor.datatype == "BYTES":
-        return from_values(tensor.name, "BYTES", shape, [options.string_data or ""] * math.prod(shape))
-    return InputTensor(tensor.name, tensor.datatype, shape, bytes(math.prod(shape) * _dtype(tensor).itemsize))
+        return from_values(
+            tensor.name, "BYTES", shape, [options.string_data or ""] * math.prod(shape)
+        )
+    return InputTensor(
+        tensor.name, tensor.datatype, shape, bytes(math.prod(shape) * _dtype(tensor).itemsize)
+    )
 
 
 def _texts(count: int, options: BenchOptions, rng: np.random.Generator) -> list[str]:

@@ -21,8 +21,8 @@ Step = tuple[InputTensor, ...]
 def read_streams(path: Path, model: ModelDescription, given: Shapes) -> list[list[Step]]:
     """Return the data streams of a file: lists of steps, each with one unbatched tensor per input.
 
-    `{"data": [STEP, …]}` is one stream, `{"data": [[STEP, …], …]}` several. A step has each input as flat
-    or nested values, as `{"content": VALUES, "shape": [...]}`, or as `{"b64": TEXT}`.
+    `{"data": [STEP, …]}` is one stream, `{"data": [[STEP, …], …]}` several. A step has each input
+    as flat or nested values, as `{"content": VALUES, "shape": [...]}`, or as `{"b64": TEXT}`.
     Raises BadUsage with the file and the step.
     """
     data = _data(path)
@@ -65,7 +65,9 @@ def _step(step: Any, model: ModelDescription, given: Shapes) -> Step:
     return tuple(tensors)
 
 
-def _tensor(tensor: TensorDescription, value: Any, model: ModelDescription, given: Shapes) -> InputTensor:
+def _tensor(
+    tensor: TensorDescription, value: Any, model: ModelDescription, given: Shapes
+) -> InputTensor:
     content, shape = value, None
     if isinstance(value, Mapping):
         content = value.get("content", value if "b64" in value else None)
@@ -77,15 +79,27 @@ def _tensor(tensor: TensorDescription, value: Any, model: ModelDescription, give
         return from_values(tensor.name, tensor.datatype, dims, content)
     try:
         return from_bytes(
-            tensor.name, tensor.datatype, dims, base64.b64decode(str(content.get("b64", "")), validate=True)
+            tensor.name,
+            tensor.datatype,
+            dims,
+            base64.b64decode(str(content.get("b64", "")), validate=True),
         )
     except binascii.Error as error:
         raise BadUsage(f"input '{tensor.name}' is not base64: {error}") from error
 
 
-def _shape(tensor: TensorDescription, shape: Any, model: ModelDescription, given: Shapes) -> tuple[int, ...]:
+def _shape(
+    tensor: TensorDescription, shape: Any, model: ModelDescription, given: Shapes
+) -> tuple[int, ...]:
     if shape is None:
         return shape_of(tensor, given, model.name)
-    if not isinstance(shape, list) or not all(isinstance(dim, int) for dim in shape) or not fits(shape, tensor.dims):
-        raise BadUsage(f"the shape {shape} of input '{tensor.name}' does not fit the model's {list(tensor.dims)}")
+    if (
+        not isinstance(shape, list)
+        or not all(isinstance(dim, int) for dim in shape)
+        or not fits(shape, tensor.dims)
+    ):
+        raise BadUsage(
+            f"the shape {shape} of input '{tensor.name}' does not fit the model's "
+            f"{list(tensor.dims)}"
+        )
     return tuple(shape)

@@ -13,15 +13,27 @@ Shapes = Mapping[str, tuple[int, ...]]
 def checked_shapes(
     model: ModelDescription, shapes: Sequence[tuple[str, tuple[int, ...]]]
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shapes given by `--shape`. Raises BadUsage for an unknown input or a wrong shape."""
+    """Return the shapes given by `--shape`.
+
+    Raises BadUsage for an unknown input or a wrong shape.
+    """
     known = {tensor.name: tensor for tensor in model.inputs}
     for name, shape in shapes:
         if name not in known:
-            raise BadUsage(f"--shape {name}: model '{model.name}' has no such input; it has {', '.join(known)}")
+            raise BadUsage(
+                f"--shape {name}: model '{model.name}' has no such input; it has {', '.join(known)}"
+            )
         if not fits(shape, known[name].dims):
             raise BadUsage(
-                f"--shape {name}:{_join_dims(shape)} does not fit the model's {list(known[name].dims)}"
-                + (" (without the batch dimension: set the batch size with -b)" if model.max_batch_size else "")
+                (
+                    f"--shape {name}:{_join_dims(shape)} does not fit the model's "
+                    f"{list(known[name].dims)}"
+                )
+                + (
+                    " (without the batch dimension: set the batch size with -b)"
+                    if model.max_batch_size
+                    else ""
+                )
             )
     return dict(shapes)
 
@@ -44,7 +56,9 @@ def shape_of(tensor: TensorDescription, given: Shapes, model: str) -> tuple[int,
 
 def fits(shape: Sequence[int], dims: Sequence[int]) -> bool:
     """Return whether a shape matches the model's dimensions."""
-    return len(shape) == len(dims) and all(dim in {-1, have} for have, dim in zip(shape, dims, strict=True))
+    return len(shape) == len(dims) and all(
+        dim in {-1, have} for have, dim in zip(shape, dims, strict=True)
+    )
 
 
 def _join_dims(dims: Sequence[int]) -> str:

@@ -16,7 +16,7 @@ from tritonpy_bench.options import BadUsage
 
 
 class InputTensor(msgspec.Struct, frozen=True):
-    """Name, datatype, shape (including the batch dimension, if any), and bytes of the binary protocol."""
+    """Name, datatype, shape (with any batch dimension), and bytes of the binary protocol."""
 
     name: str
     datatype: str
@@ -24,28 +24,44 @@ class InputTensor(msgspec.Struct, frozen=True):
     content: bytes
 
     def as_json(self) -> list[Any]:
-        """Return the elements as a flat JSON list. Raises BadUsage for types without a JSON form."""
+        """Return the elements as a flat JSON list.
+
+        Raises BadUsage for types without a JSON form.
+        """
         if self.datatype == "BYTES":
             raw = np.frombuffer(self.content, np.uint8)
-            return [element.decode("utf-8", "replace") for element in decode_strings(raw, string_offsets(raw))]
+            return [
+                element.decode("utf-8", "replace")
+                for element in decode_strings(raw, string_offsets(raw))
+            ]
         if self.datatype in {"FP16", "BF16"}:
             raise BadUsage(
-                f"input '{self.name}' is {self.datatype}, which JSON does not support: use --input-tensor-format binary"
+                f"input '{self.name}' is {self.datatype}, which JSON does not support: "
+                "use --input-tensor-format binary"
             )
         return list(np.frombuffer(self.content, DTYPES[self.datatype]).tolist())
 
 
-def from_values(name: str, datatype: str, shape: Sequence[int], values: Sequence[Any]) -> InputTensor:
-    """Make a tensor from flat or nested values. Raises BadUsage if they do not fit type or shape."""
+def from_values(
+    name: str, datatype: str, shape: Sequence[int], values: Sequence[Any]
+) -> InputTensor:
+    """Make a tensor from flat or nested values.
+
+    Raises BadUsage if they do not fit type or shape.
+    """
     count = math.prod(shape)
     if datatype == "BYTES":
-        texts = [str(value) if not isinstance(value, bytes) else value for value in _flatten(values)]
+        texts = [
+            str(value) if not isinstance(value, bytes) else value for value in _flatten(values)
+        ]
         _check_count(name, shape, count, len(texts))
         return InputTensor(name, datatype, tuple(shape), encode_strings(texts).tobytes())
     try:
         array: npt.NDArray[Any] = np.asarray(_flatten(values)).astype(_dtype(name, datatype))
     except (TypeError, ValueError, OverflowError) as error:
-        raise BadUsage(f"the data of input '{name}' do not have its type {datatype}: {error}") from error
+        raise BadUsage(
+            f"the data of input '{name}' do not have its type {datatype}: {error}"
+        ) from error
     _check_count(name, shape, count, array.size)
     return InputTensor(name, datatype, tuple(shape), array.tobytes())
 
@@ -55,18 +71,23 @@ def from_bytes(name: str, datatype: str, shape: Sequence[int], content: bytes) -
     itemsize = ITEMSIZES.get(datatype)
     if itemsize and len(content) != math.prod(shape) * itemsize:
         raise BadUsage(
-            f"input '{name}' of shape {list(shape)} and type {datatype} takes {math.prod(shape) * itemsize} bytes, got {len(content)}"
+            f"input '{name}' of shape {list(shape)} and type {datatype} takes "
+            f"{math.prod(shape) * itemsize} bytes, got {len(content)}"
         )
     return InputTensor(name, datatype, tuple(shape), content)
 
 
 def stack_batch(elements: Sequence[InputTensor]) -> InputTensor:
-    """Join elements without batch dimension into a batch. Raises BadUsage if their shapes differ."""
+    """Join elements without batch dimension into a batch.
+
+    Raises BadUsage if their shapes differ.
+    """
     first = elements[0]
     for other in elements:
         if other.shape != first.shape:
             raise BadUsage(
-                f"input '{first.name}' has the shapes {list(first.shape)} and {list(other.shape)} in one batch: "
+                f"input '{first.name}' has the shapes {list(first.shape)} and "
+                f"{list(other.shape)} in one batch: "
                 "use -b 1, or data of equal shape"
             )
     content = b"".join(each.content for each in elements)
@@ -89,4 +110,6 @@ def _flatten(values: Any) -> list[Any]:
 
 def _check_count(name: str, shape: Sequence[int], expected: int, found: int) -> None:
     if expected != found:
-        raise BadUsage(f"input '{name}' of shape {list(shape)} takes {expected} elements, got {found}")
+        raise BadUsage(
+            f"input '{name}' of shape {list(shape)} takes {expected} elements, got {found}"
+        )

@@ -11,7 +11,7 @@ from tritonpy_bench.options import BadUsage
 
 
 def constant_arrivals(rate: float) -> Iterator[int]:
-    """Yield equally spaced arrivals: request n at n / `rate` seconds, without growing rounding errors."""
+    """Yield equally spaced arrivals: request n at n / `rate` seconds, without growing errors."""
     return (int(number * 1e9 / rate) for number in count())
 
 
@@ -33,7 +33,7 @@ def spaced_arrivals(intervals_us: Sequence[int]) -> Iterator[int]:
 
 
 def client_arrivals(arrivals: Iterator[int], client_index: int, client_count: int) -> Iterator[int]:
-    """Yield one client process's share of the arrivals; each arrival belongs to exactly one client."""
+    """Yield a client process's share of the arrivals; each belongs to exactly one client."""
     return islice(arrivals, client_index, None, client_count)
 
 
@@ -44,5 +44,7 @@ def read_intervals(path: Path) -> list[int]:
     except (OSError, ValueError) as error:
         raise BadUsage(f"--request-intervals {path}: {error}") from error
     if not intervals or min(intervals) < 0 or not any(intervals):
-        raise BadUsage(f"--request-intervals {path}: expected intervals of at least 0, not all of them 0")
+        raise BadUsage(
+            f"--request-intervals {path}: expected intervals of at least 0, not all of them 0"
+        )
     return intervals

@@ -14,9 +14,21 @@ class Exchange:
     `counted` is false for requests of the warm-up and those that only end a sequence.
     """
 
-    __slots__ = ("between", "counted", "first", "intended", "job", "last", "noticed", "responses", "sent")
+    __slots__ = (
+        "between",
+        "counted",
+        "first",
+        "intended",
+        "job",
+        "last",
+        "noticed",
+        "responses",
+        "sent",
+    )
 
-    def __init__(self, job: Job, intended: int, noticed: int, sent: int, counted: bool = True) -> None:
+    def __init__(
+        self, job: Job, intended: int, noticed: int, sent: int, counted: bool = True
+    ) -> None:
         self.job = job
         self.intended = intended
         self.noticed = noticed

@@ -20,7 +20,10 @@ class Job:
 
 
 class JobSource(ABC):
-    """Source of a loop's requests. A *slot* is one of the requests that may be in flight at a time."""
+    """Source of a loop's requests.
+
+    A *slot* is one of the requests that may be in flight at a time.
+    """
 
     @abstractmethod
     def next_job(self, slot: int) -> Job:
@@ -45,11 +48,13 @@ class PlainJobSource(JobSource):
 class SequenceJobSource(JobSource):
     """One open sequence per slot, with its requests in order.
 
-    `streams` are lists of input numbers. Each new sequence takes the next stream and repeats it if the
-    sequence is longer.
+    `streams` are lists of input numbers. Each new sequence takes the next stream and repeats it if
+    the sequence is longer.
     """
 
-    def __init__(self, streams: Sequence[Sequence[int]], lengths: Iterator[int], ids: Iterator[int]) -> None:
+    def __init__(
+        self, streams: Sequence[Sequence[int]], lengths: Iterator[int], ids: Iterator[int]
+    ) -> None:
         self._streams = cycle(streams)
         self._lengths = lengths
         self._ids = ids
@@ -102,7 +107,9 @@ def sequence_lengths(base: int, variation: float, seed: int) -> Iterator[int]:
         yield max(base + rng.randint(-spread, spread), 1)
 
 
-def sequence_ids(start: int, end: int | None, client_index: int, client_count: int) -> Iterator[int]:
+def sequence_ids(
+    start: int, end: int | None, client_index: int, client_count: int
+) -> Iterator[int]:
     """Yield one client process's sequence ids from `start`: endlessly, or repeated below `end`."""
     if end is None:
         return count(start + client_index, client_count)

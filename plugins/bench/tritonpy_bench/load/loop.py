@@ -48,8 +48,8 @@ class RequestBudget:
 class Loop(ABC):
     """Sends requests on its senders, one in flight on each.
 
-    `clock` returns ns, and `call_later(seconds, callback)` is the event loop's timer. Subclasses decide
-    when an idle sender sends again.
+    `clock` returns ns, and `call_later(seconds, callback)` is the event loop's timer. Subclasses
+    decide when an idle sender sends again.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Loop(ABC):
         return self._budget.exhausted and not self._recorder.in_flight
 
     def stop(self, on_idle: Callable[[], None]) -> None:
-        """Send only the last request of each open sequence; call `on_idle` when nothing is in flight."""
+        """Send the last request of each open sequence; call `on_idle` when none is in flight."""
         self._stopping = True
         self._on_idle = on_idle
         self._end_idle_sequences()
@@ -100,13 +100,19 @@ class Loop(ABC):
     def _end_idle_sequences(self) -> None:
         """End the open sequences of idle senders; busy senders end theirs after their request."""
 
-    def _send(self, sender: RequestSender, intended: int | None = None, noticed: int | None = None) -> None:
-        """Send the slot's next request, due at `intended` and noticed at `noticed` (default: now)."""
+    def _send(
+        self, sender: RequestSender, intended: int | None = None, noticed: int | None = None
+    ) -> None:
+        """Send the slot's next request, due at `intended`, noticed at `noticed` (default: now)."""
         counted = self._budget.begin()
         job = self._jobs.next_job(sender.number)
         now = self._clock()
         exchange = Exchange(
-            job, now if intended is None else intended, now if noticed is None else noticed, now, counted
+            job,
+            now if intended is None else intended,
+            now if noticed is None else noticed,
+            now,
+            counted,
         )
         self._recorder.request_started(exchange)
         sender.send(exchange)

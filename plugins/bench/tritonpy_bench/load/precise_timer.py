@@ -39,12 +39,14 @@ class PreciseTimer:
             loop.add_reader(self._file, self._fired)
 
     def at(self, due_ns: int, callback: Callable[[], None]) -> None:
-        """Call `callback` at `due_ns` (`time.monotonic_ns`), or soon if past; replaces an earlier deadline."""
+        """Call `callback` at `due_ns` (`time.monotonic_ns`); replaces an earlier deadline."""
         self._callback = callback
         if self._file < 0:
             if self._handle is not None:
                 self._handle.cancel()
-            self._handle = self._loop.call_later(max(due_ns - time.monotonic_ns(), 0) / 1e9, callback)
+            self._handle = self._loop.call_later(
+                max(due_ns - time.monotonic_ns(), 0) / 1e9, callback
+            )
             return
         setting = _Itimerspec(first=_Timespec(*divmod(max(due_ns, 1), 1_000_000_000)))
         self._library.timerfd_settime(self._file, _ABSOLUTE, ctypes.byref(setting), None)

@@ -20,12 +20,15 @@ _MAX_ERROR_TEXTS = 100
 class RequestRecorder:
     """Records durations and returns them as histograms per span.
 
-    `clock` is the monotonic clock in ns, and `read_clocks` returns the CPU times of the process. The first
-    span starts at `since` (default: now).
+    `clock` is the monotonic clock in ns, and `read_clocks` returns the CPU times of the process.
+    The first span starts at `since` (default: now).
     """
 
     def __init__(
-        self, clock: Callable[[], int], read_clocks: Callable[[], ProcessClocks], since: int | None = None
+        self,
+        clock: Callable[[], int],
+        read_clocks: Callable[[], ProcessClocks],
+        since: int | None = None,
     ) -> None:
         self._clock = clock
         self._read_clocks = read_clocks
@@ -37,7 +40,10 @@ class RequestRecorder:
 
     def _begin(self, since: int) -> None:
         self._since, self._clocks_before = since, self._read_clocks()
-        self._durations = {name: array("q") for name in ("latency", "service", "late", "waited", "first", "between")}
+        self._durations = {
+            name: array("q")
+            for name in ("latency", "service", "late", "waited", "first", "between")
+        }
         self._latency = self._durations["latency"].append
         self._service = self._durations["service"].append
         self._late = self._durations["late"].append
@@ -46,7 +52,7 @@ class RequestRecorder:
         self._started = self._responses = 0
 
     def watch_unsent(self, read_unsent: Callable[[], tuple[int, int | None]]) -> None:
-        """Set the function that returns the number of due, unsent requests and the oldest due time."""
+        """Set the function that returns the number of due, unsent requests and the oldest time."""
         self._unsent_since = read_unsent
 
     def request_started(self, exchange: Exchange) -> None:
@@ -66,7 +72,9 @@ class RequestRecorder:
             return
         now = self._last_end = self._clock()
         if error is not None:
-            self._errors[error if error in self._errors or len(self._errors) < _MAX_ERROR_TEXTS else _OTHERS] += 1
+            self._errors[
+                error if error in self._errors or len(self._errors) < _MAX_ERROR_TEXTS else _OTHERS
+            ] += 1
             return
         self._latency(now - exchange.intended)
         self._service(now - exchange.sent)
@@ -87,7 +95,10 @@ class RequestRecorder:
         If the loop is `finished`, the span ends with the last request.
         """
         now, clocks = self._clock(), self._read_clocks()
-        cpu, starved = clocks.cpu - self._clocks_before.cpu, clocks.starved - self._clocks_before.starved
+        cpu, starved = (
+            clocks.cpu - self._clocks_before.cpu,
+            clocks.starved - self._clocks_before.starved,
+        )
         end = self._last_end if finished else now
         unsent, waiting_since = self._unsent_since()
         started = [next(iter(self._open)).intended] if self._open else []

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tritonpy_bench.report.result import LevelResult, Result, TimelinePoint
-from tritonpy_bench.report.svg import Axis, Line, line_chart, linear_axis, percentile_axis, stacked_bars
+from tritonpy_bench.report.svg import (
+    Axis,
+    Line,
+    line_chart,
+    linear_axis,
+    percentile_axis,
+    stacked_bars,
+)
 from tritonpy_bench.report.wording import duration, level_name, rate
 
 Named = Sequence[tuple[str, Result]]
@@ -14,7 +21,7 @@ _MAX_CURVES = 8
 
 
 def throughput_chart(results: Named) -> str:
-    """Draw latency against throughput with a point per level: median and 99th percentile (dashed)."""
+    """Draw latency against throughput, a point per level: median and p99 (dashed)."""
     lines = []
     for number, (name, result) in enumerate(results):
         levels = _successful_levels(result)
@@ -29,17 +36,29 @@ def throughput_chart(results: Named) -> str:
 
 
 def percentile_chart(results: Named) -> str:
-    """Draw each level's latency by percentile; of many levels, the first, the last and some between."""
+    """Draw each level's latency by percentile; of many levels, first, last and some between."""
     chosen = [(name, level) for name, result in results for level in _successful_levels(result)]
     if len(chosen) > _MAX_CURVES:
         step = (len(chosen) - 1) / (_MAX_CURVES - 1)
         chosen = [chosen[round(number * step)] for number in range(_MAX_CURVES)]
     lines = []
     for number, (name, level) in enumerate(chosen):
-        most = 100 * (1 - 1 / max(level.latency.count, 2))  # the number of requests limits the resolution
+        most = 100 * (
+            1 - 1 / max(level.latency.count, 2)
+        )  # the number of requests limits the resolution
         points = [(percent, value) for percent, value in level.latency.curve if percent <= most]
-        tooltips = [f"{name}, {level_name(level)}: {percent:g} % within {duration(value)}" for percent, value in points]
-        lines.append(Line(f"{name}, {level_name(level)}" if name else level_name(level), number, points, tooltips))
+        tooltips = [
+            f"{name}, {level_name(level)}: {percent:g} % within {duration(value)}"
+            for percent, value in points
+        ]
+        lines.append(
+            Line(
+                f"{name}, {level_name(level)}" if name else level_name(level),
+                number,
+                points,
+                tooltips,
+            )
+        )
     most = max((x for line in lines for x, _ in line.points), default=99.0)
     return line_chart(lines, percentile_axis("percentile", most), _axis("latency", lines, 1))
 
@@ -51,7 +70,10 @@ def time_chart(results: Named, latency: bool) -> str:
         moments = list(_timeline_points(result))
         points = [(at, level.p99 if latency else level.requests_per_s) for at, _, level in moments]
         tooltips = [
-            f"{at:.1f} s, {level_text}: {rate(moment.requests_per_s)} requests/s, p99 {duration(moment.p99)}, {moment.failed:,} failed"
+            (
+                f"{at:.1f} s, {level_text}: {rate(moment.requests_per_s)} requests/s, "
+                f"p99 {duration(moment.p99)}, {moment.failed:,} failed"
+            )
             for at, level_text, moment in moments
         ]
         lines.append(Line(name or result.model, number, points, tooltips))
@@ -70,7 +92,13 @@ def server_chart(results: Named) -> str:
         for level in result.levels:
             for share in level.server:
                 label = " ".join(
-                    part for part in (name, f"{level.level:g}", share.model if len(level.server) > 1 else "") if part
+                    part
+                    for part in (
+                        name,
+                        f"{level.level:g}",
+                        share.model if len(level.server) > 1 else "",
+                    )
+                    if part
                 )
                 pieces = [
                     (

@@ -1,4 +1,7 @@
-"""CSV report: perf_analyzer's columns first, then additional ones. Durations are in microseconds."""
+"""CSV report: perf_analyzer's columns first, then additional ones.
+
+Durations are in microseconds.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,20 @@ from pathlib import Path
 
 from tritonpy_bench.report.result import LevelResult, Result
 
-_FIRST = {"concurrency": "Concurrency", "request_rate": "Request Rate", "request_intervals": "Request Intervals"}
+_FIRST = {
+    "concurrency": "Concurrency",
+    "request_rate": "Request Rate",
+    "request_intervals": "Request Intervals",
+}
 
 
 def write_csv(path: Path, result: Result) -> None:
     """Write one row per level. Raises OSError."""
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = [_row(level) for level in result.levels]
-        writer = csv.DictWriter(file, list(rows[0]) if rows else ["Concurrency", "Inferences/Second"])
+        writer = csv.DictWriter(
+            file, list(rows[0]) if rows else ["Concurrency", "Inferences/Second"]
+        )
         writer.writeheader()
         writer.writerows(rows)
 
@@ -56,7 +65,10 @@ def _server(level: LevelResult) -> dict[str, int]:
     inside = round(stages["success"].mean_us)
     values = (
         max(round(level.service.mean) - inside, 0),
-        *(round(stages[name].mean_us) for name in ("queue", "compute_input", "compute_infer", "compute_output")),
+        *(
+            round(stages[name].mean_us)
+            for name in ("queue", "compute_input", "compute_infer", "compute_output")
+        ),
         round(stages["cache_hit"].mean_us),
         round(stages["cache_miss"].mean_us),
     )

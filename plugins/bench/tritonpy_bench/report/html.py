@@ -6,14 +6,21 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from tritonpy_bench.report.charts import Named, percentile_chart, server_chart, throughput_chart, time_chart
+from tritonpy_bench.report.charts import (
+    Named,
+    percentile_chart,
+    server_chart,
+    throughput_chart,
+    time_chart,
+)
 from tritonpy_bench.report.result import LevelResult, Result
 from tritonpy_bench.report.text import server_line
 from tritonpy_bench.report.wording import duration, level_name, rate, verdict
 
 _STYLE = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
 _COLUMNS = (
-    "load", "requests/s", "inferences/s", "mean", "p50", "p90", "p95", "p99", "p99.9", "max", "service p99", "generator late p99",
+    "load", "requests/s", "inferences/s", "mean", "p50", "p90", "p95", "p99", "p99.9", "max",
+    "service p99", "generator late p99",
     "failed", "client us/request", "measurement",
 )  # fmt: skip
 
@@ -30,7 +37,8 @@ def page(results: Sequence[Result]) -> str:
     return (
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
-        f"<h1>{escape(title)}</h1>{''.join(_warnings(named))}{_plots(named)}{''.join(map(_section, named))}</body></html>\n"
+        f"<h1>{escape(title)}</h1>{''.join(_warnings(named))}{_plots(named)}"
+        f"{''.join(map(_section, named))}</body></html>\n"
     )
 
 
@@ -41,7 +49,10 @@ def names(results: Sequence[Result]) -> list[str]:
     candidates = [
         [result.server or result.url for result in results],
         [f"{result.server or result.url} {result.protocol}" for result in results],
-        [f"{result.model} on {result.server or result.url} {result.protocol}" for result in results],
+        [
+            f"{result.model} on {result.server or result.url} {result.protocol}"
+            for result in results
+        ],
     ]
     for candidate in candidates:
         if len(set(candidate)) == len(results):
@@ -73,9 +84,12 @@ def _warnings(named: Named) -> Iterator[str]:
             yield f'<p class="note">{escape(source + note)}</p>'
         for level in result.levels:
             for complaint in level.complaints:
-                yield f'<p class="warning">{escape(f"{source}{level_name(level)}: {complaint}")}</p>'
+                yield (
+                    f'<p class="warning">{escape(f"{source}{level_name(level)}: {complaint}")}</p>'
+                )
             if level.failed:
-                yield f'<p class="warning">{escape(f"{source}{level_name(level)}: {level.failed:,} requests failed")}</p>'
+                text = f"{source}{level_name(level)}: {level.failed:,} requests failed"
+                yield f'<p class="warning">{escape(text)}</p>'
 
 
 def _section(entry: tuple[str, Result]) -> str:
@@ -85,16 +99,26 @@ def _section(entry: tuple[str, Result]) -> str:
     rows = "".join(_row(level) for level in result.levels)
     details = "".join(_details(level, result) for level in result.levels)
     return (
-        f"<h2>{escape(name or 'Figures')}</h2><p>{escape(summary)}</p><pre>{escape(result.command)}</pre>"
+        f"<h2>{escape(name or 'Figures')}</h2><p>{escape(summary)}</p>"
+        f"<pre>{escape(result.command)}</pre>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{details}"
     )
 
 
 def _row(level: LevelResult) -> str:
     latency = level.latency
-    spread = (latency.mean, latency.p50, latency.p90, latency.p95, latency.p99, latency.p999, latency.most)
+    spread = (
+        latency.mean,
+        latency.p50,
+        latency.p90,
+        latency.p95,
+        latency.p99,
+        latency.p999,
+        latency.most,
+    )
     cells = [
-        level_name(level), rate(level.requests_per_s), rate(level.inferences_per_s), *map(duration, spread), duration(level.service.p99),
+        level_name(level), rate(level.requests_per_s), rate(level.inferences_per_s),
+        *map(duration, spread), duration(level.service.p99),
         duration(level.late.p99), f"{level.failed:,}", f"{level.client_cpu_us:.1f}", verdict(level),
     ]  # fmt: skip
     return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
@@ -104,8 +128,10 @@ def _details(level: LevelResult, result: Result) -> str:
     lines = [server_line(share) for share in level.server]
     if result.decoupled:
         lines.append(
-            f"{level.responses / max(level.requests, 1):.2f} responses per request; time to the first p50 {duration(level.first.p50)} "
-            f"p99 {duration(level.first.p99)}; between them p50 {duration(level.between.p50)} p99 {duration(level.between.p99)}"
+            f"{level.responses / max(level.requests, 1):.2f} responses per request; "
+            f"time to the first p50 {duration(level.first.p50)} "
+            f"p99 {duration(level.first.p99)}; between them p50 {duration(level.between.p50)} "
+            f"p99 {duration(level.between.p99)}"
         )
     lines += [f"{count:,} x {text}" for text, count in level.errors.items()]
     if not lines:

@@ -40,7 +40,10 @@ class LiveView:
         """Open the view."""
         self._decoupled = target.model.decoupled
         self._notes = notes
-        self._title = f"{target.model.name} on {target.server.name} {target.server.version}, {self._options.protocol}"
+        self._title = (
+            f"{target.model.name} on {target.server.name} {target.server.version}, "
+            f"{self._options.protocol}"
+        )
         self._live.start()
 
     def update(self, level: float, window: int, snapshot: Snapshot) -> None:
@@ -68,13 +71,17 @@ class LiveView:
     def _panel(self, level: float, window: int, snapshot: Snapshot) -> Panel:
         stage = f"window {window} of at most {self._options.max_trials}" if window else "warming up"
         latency = snapshot.latency
-        figures = "  ".join(f"p{percent} {duration(latency.percentile(percent) / 1e3)}" for percent in (50, 90, 95, 99))
+        figures = "  ".join(
+            f"p{percent} {duration(latency.percentile(percent) / 1e3)}"
+            for percent in (50, 90, 95, 99)
+        )
         lines = [
             Text(f"{self._unit} {level:g}, {stage} (Ctrl-C stops and keeps the results so far)"),
             Text(f"{rate(self._rates[-1]):>8} requests/s  {sparkline(self._rates)}", "bold"),
             Text(f"latency   {figures}  max {duration(latency.most / 1e3)}"),
             Text(
-                f"in flight {snapshot.in_flight:,}, waiting {snapshot.unsent:,}, client {snapshot.busiest:.0%} of a core"
+                f"in flight {snapshot.in_flight:,}, waiting {snapshot.unsent:,}, "
+                f"client {snapshot.busiest:.0%} of a core"
             ),
         ]
         lines += [Text(f"{count:,} x {text}", "red") for text, count in self._errors.most_common(5)]
@@ -85,7 +92,8 @@ class LiveView:
         for each in self._results:
             latency = each.latency
             table.add_row(
-                level_name(each), rate(each.requests_per_s), duration(latency.p50), duration(latency.p99),
+                level_name(each), rate(each.requests_per_s), duration(latency.p50),
+                duration(latency.p99),
                 f"{each.failed:,}", verdict(each),
             )  # fmt: skip
         return table
@@ -98,4 +106,6 @@ class LiveView:
 def sparkline(values: Sequence[float]) -> str:
     """Return values as a row of small bars; the maximum has full height."""
     most = max(values, default=0.0)
-    return "".join(_BARS[int(value / most * (len(_BARS) - 1))] if most else _BARS[0] for value in values)
+    return "".join(
+        _BARS[int(value / most * (len(_BARS) - 1))] if most else _BARS[0] for value in values
+    )

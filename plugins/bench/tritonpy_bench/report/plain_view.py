@@ -55,6 +55,7 @@ def snapshot_text(level: float, window: int, snapshot: Snapshot) -> str:
     per_s = rate(snapshot.succeeded / max(snapshot.seconds, 1e-9))
     failed = f", {snapshot.failed:,} FAILED" if snapshot.failed else ""
     return (
-        f"  {level:g}, {stage}: {per_s} requests/s, p50 {duration(snapshot.latency.percentile(50) / 1e3)}, "
+        f"  {level:g}, {stage}: {per_s} requests/s, p50 "
+        f"{duration(snapshot.latency.percentile(50) / 1e3)}, "
         f"p99 {duration(snapshot.latency.percentile(99) / 1e3)}{failed}"
     )

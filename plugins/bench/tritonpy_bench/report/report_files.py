@@ -17,7 +17,8 @@ def check_output_paths(arguments: argparse.Namespace) -> None:
     for path in _output_paths(arguments):
         if path.is_dir() or not path.absolute().parent.is_dir():
             raise BadUsage(
-                f"{path} cannot be written: " + ("it is a folder" if path.is_dir() else "its folder does not exist")
+                f"{path} cannot be written: "
+                + ("it is a folder" if path.is_dir() else "its folder does not exist")
             )
 
 

@@ -15,7 +15,31 @@ from tritonpy_bench.figures.server_share import ServerShare
 from tritonpy_bench.options import BadUsage
 
 FORMAT = 1
-CURVE = (0, 10, 20, 30, 40, 50, 60, 70, 75, 80, 85, 90, 92.5, 95, 96, 97, 98, 99, 99.5, 99.9, 99.95, 99.99, 100)
+CURVE = (
+    0,
+    10,
+    20,
+    30,
+    40,
+    50,
+    60,
+    70,
+    75,
+    80,
+    85,
+    90,
+    92.5,
+    95,
+    96,
+    97,
+    98,
+    99,
+    99.5,
+    99.9,
+    99.95,
+    99.99,
+    100,
+)
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -55,10 +79,10 @@ class TimelinePoint(msgspec.Struct, frozen=True):
 class LevelResult(msgspec.Struct, frozen=True, kw_only=True):
     """Result of one level. `mode` is concurrency, request_rate or request_intervals.
 
-    `counted` is true if the number of requests was fixed. `latency` counts from the intended start of a
-    request, `service` from when it was sent; they differ in an open loop. `late` is the generator's own
-    delay, `waited` the wait for a free connection or sequence. `watched` is the latency that stability
-    and threshold use.
+    `counted` is true if the number of requests was fixed. `latency` counts from the intended start
+    of a request, `service` from when it was sent; they differ in an open loop. `late` is the
+    generator's own delay, `waited` the wait for a free connection or sequence. `watched` is the
+    latency that stability and threshold use.
     """
 
     mode: str
@@ -95,7 +119,7 @@ class LevelResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a benchmark; `trouble` is the error that ended it before all levels were measured."""
+    """Result of a benchmark; `trouble` is the error that ended it before the last level."""
 
     format: int
     tool: str
@@ -125,7 +149,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 def figures(counted: LatencyHistogram) -> Figures:
     """Return the summary of a histogram of ns."""
     percentiles = sorted({*CURVE, 50.0, 90.0, 95.0, 99.0, 99.9})
-    found = dict(zip(percentiles, (value / 1e3 for value in counted.percentiles(percentiles)), strict=True))
+    found = dict(
+        zip(percentiles, (value / 1e3 for value in counted.percentiles(percentiles)), strict=True)
+    )
     return Figures(
         count=counted.total,
         mean=counted.mean / 1e3,

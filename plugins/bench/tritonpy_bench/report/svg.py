@@ -35,7 +35,9 @@ def linear_axis(name: str, most: float, format_value: Callable[[float], str]) ->
     """Return an axis from 0 to a round number not below `most`."""
     step = nice_step(most / _TICKS) if most > 0 else 1.0
     top = step * max(math.ceil(most / step - 1e-9), 1)
-    ticks = [(step * number, format_value(step * number)) for number in range(round(top / step) + 1)]
+    ticks = [
+        (step * number, format_value(step * number)) for number in range(round(top / step) + 1)
+    ]
     return Axis(name, lambda value: value / top, ticks)
 
 
@@ -51,7 +53,9 @@ def percentile_axis(name: str, most: float) -> Axis:
     ticks_in_range = [mark for mark in marks if mark <= most]
     scale = _count_nines(most) or 1.0
     return Axis(
-        name, lambda percent: _count_nines(min(percent, most)) / scale, [(mark, f"{mark:g}") for mark in ticks_in_range]
+        name,
+        lambda percent: _count_nines(min(percent, most)) / scale,
+        [(mark, f"{mark:g}") for mark in ticks_in_range],
     )
 
 
@@ -60,7 +64,8 @@ def line_chart(lines: Sequence[Line], across: Axis, up: Axis) -> str:
     parts = [*_grid(across, up), *(part for line in lines for part in _line(line, across, up))]
     drawing = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{"".join(parts)}</svg>'
     legend = "".join(
-        f'<span class="s{line.series % 8}{" dashed" if line.dashed else ""}"><i></i>{escape(line.name)}</span>'
+        f'<span class="s{line.series % 8}{" dashed" if line.dashed else ""}">'
+        f"<i></i>{escape(line.name)}</span>"
         for line in lines
     )
     return f'{drawing}<p class="legend">{legend}</p>'
@@ -78,12 +83,19 @@ def stacked_bars(bars: Sequence[tuple[str, Sequence[tuple[str, float, str]]]]) -
             width = size / most * (WIDTH - 166)
             color = names.index(name) % 8
             rows.append(
-                f'<rect class="s{color}" x="{at:.1f}" y="{top}" width="{width:.1f}" height="20"><title>{escape(tooltip)}</title></rect>'
+                f'<rect class="s{color}" x="{at:.1f}" y="{top}" width="{width:.1f}" '
+                f'height="20"><title>{escape(tooltip)}</title></rect>'
             )
             at += width
-    legend = "".join(f'<span class="s{number % 8}"><i></i>{escape(name)}</span>' for number, name in enumerate(names))
+    legend = "".join(
+        f'<span class="s{number % 8}"><i></i>{escape(name)}</span>'
+        for number, name in enumerate(names)
+    )
     height = 12 + len(bars) * 26
-    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img">{"".join(rows)}</svg><p class="legend">{legend}</p>'
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img">{"".join(rows)}</svg><p '
+        f'class="legend">{legend}</p>'
+    )
 
 
 def _count_nines(percent: float) -> float:
@@ -102,17 +114,25 @@ def _grid(across: Axis, up: Axis) -> list[str]:
     parts = []
     for value, text in across.ticks:
         x = _x(across.place(value))
-        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" class="middle">{escape(text)}</text>')
+        parts.append(
+            f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
+        )
+        parts.append(
+            f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" class="middle">{escape(text)}</text>'
+        )
     for value, text in up.ticks:
         y = _y(up.place(value))
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(
+            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        )
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" class="end">{escape(text)}</text>')
     parts.append(
-        f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 8}" class="middle name">{escape(across.name)}</text>'
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 8}" class="middle '
+        f'name">{escape(across.name)}</text>'
     )
     parts.append(
-        f'<text transform="translate(12 {(TOP + HEIGHT - BOTTOM) / 2:.0f}) rotate(-90)" class="middle name">{escape(up.name)}</text>'
+        f'<text transform="translate(12 {(TOP + HEIGHT - BOTTOM) / 2:.0f}) rotate(-90)" '
+        f'class="middle name">{escape(up.name)}</text>'
     )
     return parts
 
@@ -124,6 +144,7 @@ def _line(line: Line, across: Axis, up: Axis) -> list[str]:
     parts = [f'<polyline class="{kind}" points="{path}"/>']
     for (x, y), tooltip in zip(pixels, line.tooltips, strict=True):
         parts.append(
-            f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{escape(tooltip)}</title></circle>'
+            f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" '
+            f'r="3"><title>{escape(tooltip)}</title></circle>'
         )
     return parts

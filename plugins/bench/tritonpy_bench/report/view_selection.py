@@ -10,7 +10,7 @@ from tritonpy_bench.session import View
 
 
 def choose_view(options: BenchOptions, plain: bool) -> View:
-    """Return a live view if standard output is a terminal and `plain` is false, else a plain one."""
+    """Return a live view if standard output is a terminal and not `plain`, else a plain one."""
     if plain or not sys.stdout.isatty():
         return PlainView(sys.stdout)
     from rich.console import Console

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from tritonpy_bench.report.result import LevelResult
 
-LEVEL = {"concurrency": "concurrency", "request_rate": "requests/s", "request_intervals": "intervals"}
+LEVEL = {
+    "concurrency": "concurrency",
+    "request_rate": "requests/s",
+    "request_intervals": "intervals",
+}
 
 
 def duration(microseconds: float) -> str:

@@ -24,8 +24,8 @@ def open_control(options: BenchOptions) -> ControlClient:
 def describe(control: ControlClient, model: str, version: str) -> TargetDescription:
     """Return the description of a model. Raises StartupError if the server or the model is missing.
 
-    Servers without configurations (KServe, MLServer) return metadata only. If the first dimension of
-    every tensor is variable, it is then assumed to be the batch dimension.
+    Servers without configurations (KServe, MLServer) return metadata only. If the first dimension
+    of every tensor is variable, it is then assumed to be the batch dimension.
     """
     server = control.server()
     metadata = control.metadata(model, version)
@@ -36,7 +36,7 @@ def describe(control: ControlClient, model: str, version: str) -> TargetDescript
 def read_statistics(
     control: ControlClient, model: ModelDescription, more: Sequence[str] = ()
 ) -> dict[str, Sequence[JsonObject]] | None:
-    """Return the statistics of the model, its members, and `more` by name; None if the server has none."""
+    """Return the statistics of the model, its members and `more` by name, or None."""
     try:
         found = {model.name: control.statistics(model.name, model.version)}
         for name in (*model.members, *more):
@@ -59,7 +59,11 @@ def _config(control: ControlClient, model: str, version: str) -> JsonObject | No
 
 
 def _model(
-    control: ControlClient, metadata: JsonObject, config: JsonObject | None, model: str, version: str
+    control: ControlClient,
+    metadata: JsonObject,
+    config: JsonObject | None,
+    model: str,
+    version: str,
 ) -> ModelDescription:
     known = config or {}
     max_batch_size = int(known.get("max_batch_size", 0)) if config else _guess_batch(metadata)
@@ -99,12 +103,21 @@ def _guess_batch(metadata: JsonObject) -> int:
 
 
 def _shape(tensor: Mapping[str, Any]) -> tuple[int, ...]:
-    return tuple(int(dim) for dim in tensor.get("shape", ()))  # int64 is a string in protobuf's JSON
+    return tuple(
+        int(dim) for dim in tensor.get("shape", ())
+    )  # int64 is a string in protobuf's JSON
 
 
-def _tensors(tensors: Sequence[JsonObject], max_batch_size: int, optional: set[str]) -> tuple[TensorDescription, ...]:
+def _tensors(
+    tensors: Sequence[JsonObject], max_batch_size: int, optional: set[str]
+) -> tuple[TensorDescription, ...]:
     first = 1 if max_batch_size > 0 else 0
     return tuple(
-        TensorDescription(str(each["name"]), str(each["datatype"]), _shape(each)[first:], str(each["name"]) in optional)
+        TensorDescription(
+            str(each["name"]),
+            str(each["datatype"]),
+            _shape(each)[first:],
+            str(each["name"]) in optional,
+        )
         for each in tensors
     )

@@ -19,7 +19,11 @@ from tritonpy_protos import METHODS
 from tritonpy_protos import grpc_service_pb2 as pb
 
 _METHODS = {method.name: method for method in METHODS}
-_MISSING = {grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INVALID_ARGUMENT}
+_MISSING = {
+    grpc.StatusCode.NOT_FOUND,
+    grpc.StatusCode.UNIMPLEMENTED,
+    grpc.StatusCode.INVALID_ARGUMENT,
+}
 
 
 class GrpcControlClient(ControlClient):
@@ -43,27 +47,37 @@ class GrpcControlClient(ControlClient):
 
     def metadata(self, model: str, version: str) -> JsonObject:
         """Return a model's metadata."""
-        return _plain(self._call("ModelMetadata", pb.ModelMetadataRequest(name=model, version=version)))
+        return _plain(
+            self._call("ModelMetadata", pb.ModelMetadataRequest(name=model, version=version))
+        )
 
     def config(self, model: str, version: str) -> JsonObject:
         """Return a model's configuration."""
-        response = _plain(self._call("ModelConfig", pb.ModelConfigRequest(name=model, version=version)))
+        response = _plain(
+            self._call("ModelConfig", pb.ModelConfigRequest(name=model, version=version))
+        )
         config: JsonObject = response.get("config", {})
         return config
 
     def statistics(self, model: str, version: str) -> Sequence[JsonObject]:
         """Return a model's statistics, one entry per version."""
-        response = _plain(self._call("ModelStatistics", pb.ModelStatisticsRequest(name=model, version=version)))
+        response = _plain(
+            self._call("ModelStatistics", pb.ModelStatisticsRequest(name=model, version=version))
+        )
         return list(response.get("model_stats", ()))
 
     def register(self, region: str, key: str, byte_size: int) -> None:
         """Register system shared memory."""
-        request = pb.SystemSharedMemoryRegisterRequest(name=region, key=key, offset=0, byte_size=byte_size)
+        request = pb.SystemSharedMemoryRegisterRequest(
+            name=region, key=key, offset=0, byte_size=byte_size
+        )
         self._call("SystemSharedMemoryRegister", request)
 
     def unregister(self, region: str) -> None:
         """Unregister system shared memory."""
-        self._call("SystemSharedMemoryUnregister", pb.SystemSharedMemoryUnregisterRequest(name=region))
+        self._call(
+            "SystemSharedMemoryUnregister", pb.SystemSharedMemoryUnregisterRequest(name=region)
+        )
 
     def close(self) -> None:
         """Close the channel."""
@@ -71,14 +85,20 @@ class GrpcControlClient(ControlClient):
 
     def _call(self, name: str, request: Message) -> Any:
         method = _METHODS[name]
-        call = self._channel.unary_unary(method.path, type(request).SerializeToString, method.response.FromString)
+        call = self._channel.unary_unary(
+            method.path, type(request).SerializeToString, method.response.FromString
+        )
         try:
             return call(request, timeout=TIMEOUT_S, metadata=self._metadata)
         except grpc.RpcError as error:
             code, details = error.code(), error.details()
             if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:
-                raise StartupError(f"cannot reach a server over gRPC at {self._target}: {details}") from error
-            raise RequestRejected(f"{name} failed with {code.name}: {details}", code in _MISSING) from error
+                raise StartupError(
+                    f"cannot reach a server over gRPC at {self._target}: {details}"
+                ) from error
+            raise RequestRejected(
+                f"{name} failed with {code.name}: {details}", code in _MISSING
+            ) from error
 
 
 def _credentials(options: BenchOptions) -> grpc.ChannelCredentials:

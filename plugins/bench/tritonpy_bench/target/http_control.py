@@ -28,7 +28,9 @@ class HttpControlClient(ControlClient):
         """Return the server's metadata."""
         plain = self._call("GET", "/v2")
         return ServerDescription(
-            str(plain.get("name", "")), str(plain.get("version", "")), tuple(plain.get("extensions") or ())
+            str(plain.get("name", "")),
+            str(plain.get("version", "")),
+            tuple(plain.get("extensions") or ()),
         )
 
     def metadata(self, model: str, version: str) -> JsonObject:
@@ -65,7 +67,10 @@ class HttpControlClient(ControlClient):
         plain = _plain(content)
         text = plain.get("error") or plain.get("detail") if isinstance(plain, Mapping) else None
         raise RequestRejected(
-            f"{method} {path} failed with {status}: {text or content.decode('utf-8', 'replace')[:200]}",
+            (
+                f"{method} {path} failed with {status}: "
+                f"{text or content.decode('utf-8', 'replace')[:200]}"
+            ),
             missing=status in {400, 404, 405, 501},
         )
 
@@ -73,18 +78,22 @@ class HttpControlClient(ControlClient):
         for attempt in (1, 2):
             try:
                 headers = {**self._headers, "Content-Type": "application/json"}
-                self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+                self._connection.request(
+                    method, path, None if body is None else json.dumps(body), headers
+                )
                 response = self._connection.getresponse()
                 return response.status, response.read()
             except (http.client.HTTPException, OSError) as error:
                 self._connection.close()
                 if isinstance(error, http.client.BadStatusLine) and not isinstance(error, OSError):
                     raise StartupError(
-                        f"the server at {self._address} does not speak HTTP: is it a gRPC port (-i grpc)?"
+                        f"the server at {self._address} does not speak HTTP: "
+                        "is it a gRPC port (-i grpc)?"
                     ) from error
                 if attempt == 2 or isinstance(error, ConnectionRefusedError):
                     raise StartupError(
-                        f"cannot reach a server over HTTP at {self._address}: {error or type(error).__name__}"
+                        f"cannot reach a server over HTTP at {self._address}: "
+                        f"{error or type(error).__name__}"
                     ) from error
         raise AssertionError("two attempts end with a response or an error")
 
@@ -97,7 +106,9 @@ def model_path(model: str, version: str) -> str:
 def _connection(address: Address, options: BenchOptions) -> http.client.HTTPConnection:
     if address.tls:
         context = https_client_context(options)
-        return http.client.HTTPSConnection(address.host, address.port, timeout=TIMEOUT_S, context=context)
+        return http.client.HTTPSConnection(
+            address.host, address.port, timeout=TIMEOUT_S, context=context
+        )
     return http.client.HTTPConnection(address.host, address.port, timeout=TIMEOUT_S)
 
 

@@ -37,11 +37,16 @@ def http_address(options: BenchOptions) -> Address:
 
 
 def grpc_address(options: BenchOptions) -> Address:
-    """Parse `host`, `host:port`, `unix:PATH`, or an http, https, grpc or grpcs URL. Raises BadUsage."""
+    """Parse `host`, `host:port`, `unix:PATH`, or an http, https, grpc or grpcs URL.
+
+    Raises BadUsage.
+    """
     text = options.url or "localhost:8001"
     if text.startswith("unix:"):
         path = text.removeprefix("unix:")
-        return Address("localhost", 0, options.ssl_grpc_use_ssl, unix_path=path.removeprefix("//") or path)
+        return Address(
+            "localhost", 0, options.ssl_grpc_use_ssl, unix_path=path.removeprefix("//") or path
+        )
     try:
         parts = urlsplit(text if "://" in text else f"grpc://{text}")
         port = parts.port
@@ -49,4 +54,6 @@ def grpc_address(options: BenchOptions) -> Address:
         raise BadUsage(f"-u {text}: {error}") from error
     if parts.scheme not in {"http", "https", "grpc", "grpcs"} or not parts.hostname:
         raise BadUsage(f"-u {text} is not a gRPC address: expected HOST:PORT")
-    return Address(parts.hostname, port or 8001, options.ssl_grpc_use_ssl or parts.scheme in {"https", "grpcs"})
+    return Address(
+        parts.hostname, port or 8001, options.ssl_grpc_use_ssl or parts.scheme in {"https", "grpcs"}
+    )

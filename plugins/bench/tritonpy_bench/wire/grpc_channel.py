@@ -13,8 +13,10 @@ from tritonpy_bench.wire.address import Address
 from tritonpy_bench.wire.http2_connection import ClientConnection, ClientStream
 
 _STATUS_NAMES = (
-    "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
+    "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
+    "ALREADY_EXISTS", "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
+    "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
     "UNAUTHENTICATED",
 )  # fmt: skip
 
@@ -22,7 +24,9 @@ _STATUS_NAMES = (
 class GrpcChannel:
     """One shared connection to a server; `method` is ModelInfer or ModelStreamInfer."""
 
-    def __init__(self, options: BenchOptions, address: Address, context: ssl.SSLContext | None, method: str) -> None:
+    def __init__(
+        self, options: BenchOptions, address: Address, context: ssl.SSLContext | None, method: str
+    ) -> None:
         self._address = address
         self._context = context
         self._headers = request_headers(options, address, method)
@@ -93,7 +97,9 @@ def request_headers(options: BenchOptions, address: Address, method: str) -> lis
         headers.append(("grpc-encoding", compression))
     for name, value in options.headers:
         lower = name.lower()
-        headers.append((lower, b64encode(value.encode()).decode() if lower.endswith("-bin") else value))
+        headers.append(
+            (lower, b64encode(value.encode()).decode() if lower.endswith("-bin") else value)
+        )
     return headers
 
 
@@ -105,14 +111,20 @@ def status_error(headers: dict[str, str]) -> str | None:
         return None if http == "200" else f"UNKNOWN: HTTP status {http}"
     if status == "0":
         return None
-    name = _STATUS_NAMES[int(status)] if status.isdigit() and int(status) < len(_STATUS_NAMES) else f"status {status}"
+    name = (
+        _STATUS_NAMES[int(status)]
+        if status.isdigit() and int(status) < len(_STATUS_NAMES)
+        else f"status {status}"
+    )
     text = f"{name}: {unquote(headers.get('grpc-message', '')) or 'no text'}"
     return LostConnection(text) if name == "UNAVAILABLE" else text
 
 
 def reset_error(name: str) -> str:
-    """Return the error of a call whose stream the server reset with the HTTP/2 error code `name`."""
+    """Return the error of a call whose stream was reset with the HTTP/2 error code `name`."""
     if isinstance(name, LostConnection):
         return LostConnection(f"UNAVAILABLE: {name}")
     text = f"the server reset the stream with {name}"
-    return LostConnection(f"UNAVAILABLE: {text}") if name == "REFUSED_STREAM" else f"INTERNAL: {text}"
+    return (
+        LostConnection(f"UNAVAILABLE: {text}") if name == "REFUSED_STREAM" else f"INTERNAL: {text}"
+    )

@@ -1,7 +1,7 @@
 """gRPC requests as bytes, each with gRPC's prefix of five bytes.
 
-Concatenated protobuf messages merge when parsed. The fields that differ between requests are therefore
-serialized separately and appended to the constant ones.
+Concatenated protobuf messages merge when parsed. The fields that differ between requests are
+therefore serialized separately and appended to the constant ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ class GrpcMessages:
     """Cached requests: one per step, and per slot if outputs are in shared memory."""
 
     def __init__(
-        self, target: TargetDescription, options: BenchOptions, corpus: Corpus, regions: ClientRegions | None
+        self,
+        target: TargetDescription,
+        options: BenchOptions,
+        corpus: Corpus,
+        regions: ClientRegions | None,
     ) -> None:
         self._model = target.model
         self._corpus = corpus
@@ -48,7 +52,9 @@ class GrpcMessages:
         if not (request_id or job.sequence):
             framed = self._framed_cache.get(key)
             if framed is None:
-                framed = self._framed_cache[key] = self._frame(self._make(job.step, slot).SerializeToString())
+                framed = self._framed_cache[key] = self._frame(
+                    self._make(job.step, slot).SerializeToString()
+                )
             return framed
         fixed = self._cache.get(key)
         if fixed is None:
@@ -71,7 +77,9 @@ class GrpcMessages:
         for name, value in self._parameters.items():
             _set(request.parameters[name], value)
         for number, tensor in enumerate(self._corpus.steps[step]):
-            request_input = request.inputs.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.shape)
+            request_input = request.inputs.add(
+                name=tensor.name, datatype=tensor.datatype, shape=tensor.shape
+            )
             if self._regions is None:
                 request.raw_input_contents.append(tensor.content)
                 continue
@@ -100,5 +108,7 @@ def unframe(data: bytes) -> tuple[list[bytes], bytes]:
 
 
 def _set(parameter: Any, value: str | float | bool) -> None:
-    kind = {bool: "bool_param", int: "int64_param", float: "double_param", str: "string_param"}[type(value)]
+    kind = {bool: "bool_param", int: "int64_param", float: "double_param", str: "string_param"}[
+        type(value)
+    ]
     setattr(parameter, kind, value)

@@ -34,7 +34,9 @@ class GrpcSender(RequestSender, ClientStream):
         self._exchange = exchange
         connection = self._channel.connection
         if connection is None:
-            self._connecting = asyncio.get_running_loop().create_task(self._connect_and_send(exchange))
+            self._connecting = asyncio.get_running_loop().create_task(
+                self._connect_and_send(exchange)
+            )
         else:
             self._start(connection, exchange)
 

@@ -116,7 +116,9 @@ class GrpcStream(ClientStream):
         response = message.infer_response
         final = self._final(message)
         name = response.id
-        if message.error_message and name not in self._open:  # the server omits the id of the failed request
+        if (
+            message.error_message and name not in self._open
+        ):  # the server omits the id of the failed request
             name = next(iter(self._open), "")
         entry = self._open.get(name)
         if entry is None:

@@ -1,4 +1,4 @@
-"""An HTTP/2 client connection (RFC 9113) for load generation; it skips data that no stream reads."""
+"""An HTTP/2 client connection (RFC 9113) for load generation; it skips unread data."""
 
 from __future__ import annotations
 
@@ -16,9 +16,24 @@ from tritonpy_bench.load.exchange import LostConnection
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _FRAME = struct.Struct(">IBI")  # length << 8 | type, flags, stream
 _SETTING = struct.Struct(">HI")
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _WINDOW_UPDATE, _CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
+_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _WINDOW_UPDATE, _CONTINUATION = (
+    0,
+    1,
+    3,
+    4,
+    6,
+    7,
+    8,
+    9,
+)
 _END_STREAM, _ACK, _END_HEADERS, _PADDED, _PRIORITY = 1, 1, 4, 8, 32
-_HEADER_TABLE_SIZE, _ENABLE_PUSH, _MAX_CONCURRENT_STREAMS, _INITIAL_WINDOW_SIZE, _MAX_FRAME_SIZE = 1, 2, 3, 4, 5
+_HEADER_TABLE_SIZE, _ENABLE_PUSH, _MAX_CONCURRENT_STREAMS, _INITIAL_WINDOW_SIZE, _MAX_FRAME_SIZE = (
+    1,
+    2,
+    3,
+    4,
+    5,
+)
 _DEFAULT_WINDOW = 65535
 _LARGEST_WINDOW = 2**31 - 1
 _LAST_STREAM = 2**31 - 3
@@ -28,8 +43,10 @@ _LARGEST_TABLE = 4096
 _KEPT_BLOCKS = 64
 _CANCEL = 8
 _ERROR_CODES = (
-    "NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT", "STREAM_CLOSED", "FRAME_SIZE_ERROR",
-    "REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
+    "NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT",
+    "STREAM_CLOSED", "FRAME_SIZE_ERROR",
+    "REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM",
+    "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
 )  # fmt: skip
 
 
@@ -72,7 +89,8 @@ class ClientConnection(asyncio.Protocol):
     def __init__(self, headers: Sequence[tuple[str, str]]) -> None:
         self._headers = headers
         self._encoder = Encoder()
-        # Without a dynamic table on the server's side, equal blocks have equal headers and are decoded once.
+        # Without a dynamic table on the server's side, equal blocks have equal headers and are
+        # decoded once.
         self._decoder = Decoder()
         self._decoder.header_table_size = self._decoder.max_allowed_table_size = 0
         self._decoded: dict[bytes, dict[str, str]] = {}
@@ -116,11 +134,17 @@ class ClientConnection(asyncio.Protocol):
     def send(self, stream: ClientStream, body: bytes, end: bool) -> None:
         """Send more bytes of a started request, within the server's flow-control windows."""
         size = len(body)
-        if not stream.unsent and size <= self._largest_frame and size <= min(self._send_window, stream.send_window):
+        if (
+            not stream.unsent
+            and size <= self._largest_frame
+            and size <= min(self._send_window, stream.send_window)
+        ):
             self._send_window -= size
             stream.send_window -= size
             stream.sent_end = end
-            self._write(_FRAME.pack(size << 8 | _DATA, _END_STREAM if end else 0, stream.stream_id) + body)
+            self._write(
+                _FRAME.pack(size << 8 | _DATA, _END_STREAM if end else 0, stream.stream_id) + body
+            )
             return
         stream.unsent.append(memoryview(body))
         stream.end_after_unsent = end
@@ -131,12 +155,14 @@ class ClientConnection(asyncio.Protocol):
         if self._streams.get(stream.stream_id) is stream:
             del self._streams[stream.stream_id]
             stream.unsent.clear()
-            self._write(_FRAME.pack(4 << 8 | _RST_STREAM, 0, stream.stream_id) + struct.pack(">I", _CANCEL))
+            self._write(
+                _FRAME.pack(4 << 8 | _RST_STREAM, 0, stream.stream_id) + struct.pack(">I", _CANCEL)
+            )
         else:
             self._waiting = deque(entry for entry in self._waiting if entry[0] is not stream)
 
     def close(self) -> None:
-        """Reset unfinished requests and close the connection; no stream's method is called again."""
+        """Reset unfinished requests and close the connection; no method is called again."""
         self.usable = False
         self._waiting.clear()
         for stream in [each for each in self._streams.values() if not each.sent_end]:
@@ -159,8 +185,12 @@ class ClientConnection(asyncio.Protocol):
                 (_MAX_FRAME_SIZE, 65536),
             )
         )
-        window = _FRAME.pack(4 << 8 | _WINDOW_UPDATE, 0, 0) + struct.pack(">I", _LARGEST_WINDOW - _DEFAULT_WINDOW)
-        transport.write(_PREFACE + _FRAME.pack(len(settings) << 8 | _SETTINGS, 0, 0) + settings + window)  # type: ignore[attr-defined]
+        window = _FRAME.pack(4 << 8 | _WINDOW_UPDATE, 0, 0) + struct.pack(
+            ">I", _LARGEST_WINDOW - _DEFAULT_WINDOW
+        )
+        transport.write(
+            _PREFACE + _FRAME.pack(len(settings) << 8 | _SETTINGS, 0, 0) + settings + window
+        )  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
         """Process the complete frames; frames sent in response are written together."""
@@ -180,7 +210,9 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """End every stream."""
         text = self._failure or (
-            "the server closed the connection before it responded" if error is None else f"connection lost: {error}"
+            "the server closed the connection before it responded"
+            if error is None
+            else f"connection lost: {error}"
         )
         self.usable = False
         if not self.ready.done():
@@ -233,7 +265,9 @@ class ClientConnection(asyncio.Protocol):
             self._return_window(stream_id, stream.received)
             stream.received = 0
 
-    def _handle_block(self, kind: int, flags: int, stream_id: int, data: bytes, begin: int, stop: int) -> None:
+    def _handle_block(
+        self, kind: int, flags: int, stream_id: int, data: bytes, begin: int, stop: int
+    ) -> None:
         if kind == _HEADERS:
             if flags & _PADDED:
                 begin, stop = begin + 1, stop - data[begin]
@@ -253,7 +287,9 @@ class ClientConnection(asyncio.Protocol):
         if headers is None:
             if len(self._decoded) >= _KEPT_BLOCKS:
                 self._decoded.clear()
-            headers = self._decoded[block] = {str(field[0]): str(field[1]) for field in self._decoder.decode(block)}
+            headers = self._decoded[block] = {
+                str(field[0]): str(field[1]) for field in self._decoder.decode(block)
+            }
         stream = self._streams.get(stream_id)
         if stream is not None:
             stream.headers_received(headers)
@@ -306,7 +342,11 @@ class ClientConnection(asyncio.Protocol):
     def _handle_goaway(self, last: int) -> None:
         """Fail streams above `last`, which the server did not process; lower ones get responses."""
         self.usable = False
-        refused = [stream for stream_id, stream in self._streams.items() if stream_id > last & _LARGEST_WINDOW]
+        refused = [
+            stream
+            for stream_id, stream in self._streams.items()
+            if stream_id > last & _LARGEST_WINDOW
+        ]
         refused += [entry[0] for entry in self._waiting]
         self._waiting.clear()
         for stream in refused:
@@ -320,7 +360,9 @@ class ClientConnection(asyncio.Protocol):
         del self._streams[stream.stream_id]
         if not stream.sent_end:  # the response came before the end of the request
             stream.unsent.clear()
-            self._write(_FRAME.pack(4 << 8 | _RST_STREAM, 0, stream.stream_id) + struct.pack(">I", _CANCEL))
+            self._write(
+                _FRAME.pack(4 << 8 | _RST_STREAM, 0, stream.stream_id) + struct.pack(">I", _CANCEL)
+            )
         stream.ended(None)
         if self._waiting:
             self._start_waiting()
@@ -351,12 +393,16 @@ class ClientConnection(asyncio.Protocol):
                 stream.sent_end = stream.end_after_unsent and not unsent
             else:
                 unsent[0] = piece[size:]
-            head = _FRAME.pack(size << 8 | _DATA, _END_STREAM if stream.sent_end else 0, stream.stream_id)
+            head = _FRAME.pack(
+                size << 8 | _DATA, _END_STREAM if stream.sent_end else 0, stream.stream_id
+            )
             self._write(head + piece[:size])
 
     def _write_block(self, stream_id: int) -> None:
         block = self._last_block
-        if not self._block_repeats:  # the first blocks fill the server's header table; later ones refer to it
+        if (
+            not self._block_repeats
+        ):  # the first blocks fill the server's header table; later ones refer to it
             self._last_block = self._encoder.encode(self._headers)
             self._block_repeats = self._last_block == block
             block = self._last_block
@@ -367,7 +413,9 @@ class ClientConnection(asyncio.Protocol):
             piece = block[at : at + self._largest_frame]
             last = at + len(piece) == len(block)
             kind = _CONTINUATION if at else _HEADERS
-            self._write(_FRAME.pack(len(piece) << 8 | kind, _END_HEADERS if last else 0, stream_id) + piece)
+            self._write(
+                _FRAME.pack(len(piece) << 8 | kind, _END_HEADERS if last else 0, stream_id) + piece
+            )
 
     def _return_window(self, stream_id: int, size: int) -> None:
         self._write(_FRAME.pack(4 << 8 | _WINDOW_UPDATE, 0, stream_id) + struct.pack(">I", size))

@@ -14,12 +14,13 @@ from tritonpy_bench.target.metadata import TargetDescription
 from tritonpy_bench.wire.address import http_address
 from tritonpy_bench.wire.regions import ClientRegions, Slice
 
-_PLACEHOLDER = b"18446744073709551615"  # the widest id; shorter ones are padded with spaces, which JSON ignores
+# The widest id; shorter ones are padded with spaces, which JSON ignores.
+_PLACEHOLDER = b"18446744073709551615"
 _MAX_JOINED_BYTES = 1 << 16
 
 
 class Message(NamedTuple):
-    """A request: `head`, the sequence id if `middle` is not None, `middle`, and large tensors in `body`."""
+    """A request: `head`, sequence id if `middle` is given, `middle`, large tensors in `body`."""
 
     head: bytes
     middle: bytes | None
@@ -36,14 +37,22 @@ class HttpMessages:
     """Cached requests, one per distinct job."""
 
     def __init__(
-        self, target: TargetDescription, options: BenchOptions, corpus: Corpus, regions: ClientRegions | None
+        self,
+        target: TargetDescription,
+        options: BenchOptions,
+        corpus: Corpus,
+        regions: ClientRegions | None,
     ) -> None:
         self._corpus = corpus
         self._regions = regions
         self._outputs = target.model.outputs
         self._parameters = dict(options.request_parameter)
         self._binary_in = _binary(options.input_tensor_format, target)
-        out = options.input_tensor_format if options.output_tensor_format == "auto" else options.output_tensor_format
+        out = (
+            options.input_tensor_format
+            if options.output_tensor_format == "auto"
+            else options.output_tensor_format
+        )
         if _binary(out, target) and regions is None:
             self._parameters["binary_data_output"] = True
         self._start = _start_line(target, options)
@@ -71,7 +80,10 @@ class HttpMessages:
         document["inputs"] = inputs
         if self._regions is not None:
             document["outputs"] = [
-                {"name": tensor.name, "parameters": region_parameters(self._regions.output(slot, number))}
+                {
+                    "name": tensor.name,
+                    "parameters": region_parameters(self._regions.output(slot, number)),
+                }
                 for number, tensor in enumerate(self._outputs)
             ]
         return self._message(msgspec.json.encode(document), body, job.sequence > 0)
@@ -79,7 +91,10 @@ class HttpMessages:
     def _message(self, text: bytes, body: bytes, sequence: bool) -> Message:
         head = self._start + b"Content-Length: %d\r\n" % (len(text) + len(body))
         if body:
-            head += b"Inference-Header-Content-Length: %d\r\nContent-Type: application/octet-stream\r\n\r\n" % len(text)
+            head += (
+                b"Inference-Header-Content-Length: %d\r\nContent-Type: "
+                b"application/octet-stream\r\n\r\n"
+            ) % len(text)
         else:
             head += b"Content-Type: application/json\r\n\r\n"
         before, _, after = text.partition(_PLACEHOLDER) if sequence else (text, b"", b"")
@@ -92,7 +107,11 @@ class HttpMessages:
     def _inputs(self, step: int) -> tuple[list[dict[str, Any]], bytes]:
         described, contents = [], []
         for number, tensor in enumerate(self._corpus.steps[step]):
-            plain: dict[str, Any] = {"name": tensor.name, "datatype": tensor.datatype, "shape": tensor.shape}
+            plain: dict[str, Any] = {
+                "name": tensor.name,
+                "datatype": tensor.datatype,
+                "shape": tensor.shape,
+            }
             if self._regions is not None:
                 plain["parameters"] = region_parameters(self._regions.inputs[step][number])
             elif self._binary_in:

@@ -16,9 +16,11 @@ _MAX_ERROR_CHARS = 300
 
 
 class HttpSender(RequestSender):
-    """Connects on `open` or at the first request, and reconnects after the server closed the connection."""
+    """Connects on `open` or at the first request; reconnects after the server closed."""
 
-    def __init__(self, number: int, address: Address, context: ssl.SSLContext | None, messages: HttpMessages) -> None:
+    def __init__(
+        self, number: int, address: Address, context: ssl.SSLContext | None, messages: HttpMessages
+    ) -> None:
         self.number = number
         self._address = address
         self._context = context
@@ -106,7 +108,9 @@ class _Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._sender.response_ended(self, LostConnection(f"the response is not HTTP: {error}"), keep=False)
+            self._sender.response_ended(
+                self, LostConnection(f"the response is not HTTP: {error}"), keep=False
+            )
 
     def on_message_complete(self) -> None:
         """End the request, unless the response is informational (100 to 199)."""
@@ -119,7 +123,11 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """Fail the request in flight."""
-        text = "the server closed the connection before it responded" if error is None else f"connection lost: {error}"
+        text = (
+            "the server closed the connection before it responded"
+            if error is None
+            else f"connection lost: {error}"
+        )
         self._sender.response_ended(self, LostConnection(text), keep=False)
 
 
@@ -130,6 +138,7 @@ def _error(status: int, body: bytes) -> str:
     except ValueError:
         plain = None
     text = (plain.get("error") or plain.get("detail")) if isinstance(plain, dict) else None
-    return f"{status}: {text or body[:_MAX_ERROR_CHARS].decode('utf-8', 'replace').strip() or 'no text'}"[
-        : _MAX_ERROR_CHARS + 5
-    ]
+    return (
+        f"{status}: "
+        f"{text or body[:_MAX_ERROR_CHARS].decode('utf-8', 'replace').strip() or 'no text'}"
+    )[: _MAX_ERROR_CHARS + 5]

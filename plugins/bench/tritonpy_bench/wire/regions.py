@@ -38,7 +38,12 @@ class ClientRegions:
     """
 
     def __init__(
-        self, control: ControlClient, model: ModelDescription, options: BenchOptions, corpus: Corpus, slot_count: int
+        self,
+        control: ControlClient,
+        model: ModelDescription,
+        options: BenchOptions,
+        corpus: Corpus,
+        slot_count: int,
     ) -> None:
         self._control = control
         self._created: list[str] = []
@@ -74,12 +79,18 @@ class ClientRegions:
         offsets, total = _layout([len(tensor.content) for step in corpus.steps for tensor in step])
         starts = iter(offsets)
         for step in corpus.steps:
-            self.inputs.append([Slice(self.input_region, next(starts), len(tensor.content)) for tensor in step])
+            self.inputs.append(
+                [Slice(self.input_region, next(starts), len(tensor.content)) for tensor in step]
+            )
         self._create(self.input_region, total, zip(corpus.steps, self.inputs, strict=True))
 
-    def _create(self, region: str, byte_size: int, content: Iterable[tuple[Step, list[Slice]]] = ()) -> None:
+    def _create(
+        self, region: str, byte_size: int, content: Iterable[tuple[Step, list[Slice]]] = ()
+    ) -> None:
         if not _MEMORY.is_dir():
-            raise StartupError(f"--shared-memory system needs {_MEMORY}, which this machine does not have")
+            raise StartupError(
+                f"--shared-memory system needs {_MEMORY}, which this machine does not have"
+            )
         descriptor = os.open(_path(region), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         self._created.append(region)
         try:

@@ -12,7 +12,9 @@ def grpc_client_context(options: BenchOptions) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=options.ssl_grpc_root_certifications_file)
         if options.ssl_grpc_certificate_chain_file:
-            context.load_cert_chain(options.ssl_grpc_certificate_chain_file, options.ssl_grpc_private_key_file)
+            context.load_cert_chain(
+                options.ssl_grpc_certificate_chain_file, options.ssl_grpc_private_key_file
+            )
     except OSError as error:
         raise BadUsage(f"the files of --ssl-grpc-… cannot be used: {error}") from error
     context.set_alpn_protocols(["h2"])
@@ -32,5 +34,7 @@ def _context(options: BenchOptions) -> ssl.SSLContext:
     context.check_hostname = bool(options.ssl_https_verify_peer and options.ssl_https_verify_host)
     context.verify_mode = ssl.CERT_REQUIRED if options.ssl_https_verify_peer else ssl.CERT_NONE
     if options.ssl_https_client_certificate_file:
-        context.load_cert_chain(options.ssl_https_client_certificate_file, options.ssl_https_private_key_file)
+        context.load_cert_chain(
+            options.ssl_https_client_certificate_file, options.ssl_https_private_key_file
+        )
     return context

@@ -33,7 +33,11 @@ def test_a_call_without_a_deadline_has_none():
 @pytest.mark.parametrize(("left_s", "least", "most"), [(2.0, 2, 3), (0.0, 0, 1), (-1.0, 0, 1)])
 def test_the_deadline_is_on_the_servers_clock(left_s, least, most):
     before = now_ns()
-    assert before + least * SECOND_NS <= AioCall(FakeContext(left_s)).deadline_ns() <= now_ns() + most * SECOND_NS
+    assert (
+        before + least * SECOND_NS
+        <= AioCall(FakeContext(left_s)).deadline_ns()
+        <= now_ns() + most * SECOND_NS
+    )
 
 
 @pytest.mark.parametrize("metadata", [None, (("key", "value"),)])

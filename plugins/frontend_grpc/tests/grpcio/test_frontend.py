@@ -40,8 +40,12 @@ def test_the_defaults_match_triton():
 
 def test_every_option_is_an_argument():
     of_calls = GrpcCallOptions.__struct_fields__
-    fields = [field for field in msgspec.structs.fields(ConnectionOptions) if field.name not in of_calls]
-    options = msgspec.convert({field.encode_name: 1 for field in fields}, ConnectionOptions, strict=False)
+    fields = [
+        field for field in msgspec.structs.fields(ConnectionOptions) if field.name not in of_calls
+    ]
+    options = msgspec.convert(
+        {field.encode_name: 1 for field in fields}, ConnectionOptions, strict=False
+    )
     arguments = [value for _, value in connection_arguments(options) if value == 1]
     assert len(arguments) == len(fields) + 1
 
@@ -58,7 +62,9 @@ def test_a_failed_start_releases_the_port(monkeypatch):
     monkeypatch.setattr("tritonpy_frontend_grpc.grpcio.frontend.listen_again", refuse_the_third)
 
     async def scenario():
-        frontend = GrpcFrontend(GrpcOptions(port=0), FrontendContext("127.0.0.1", logging.getLogger()))
+        frontend = GrpcFrontend(
+            GrpcOptions(port=0), FrontendContext("127.0.0.1", logging.getLogger())
+        )
         with pytest.raises(StartupError, match="no more"):
             await frontend.start(FakeEngine())
         port = int(addresses[0].rpartition(":")[2])

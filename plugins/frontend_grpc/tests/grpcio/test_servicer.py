@@ -63,10 +63,20 @@ def _fail():
 
 def test_similar_requests_get_their_own_responses():
     async def scenario():
-        async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
-            infer = channel.unary_unary(INFER.path, INFER.request.SerializeToString, INFER.response.FromString)
+        async with (
+            serving(FakeEngine()) as frontend,
+            grpc.aio.insecure_channel(frontend.address()) as channel,
+        ):
+            infer = channel.unary_unary(
+                INFER.path, INFER.request.SerializeToString, INFER.response.FromString
+            )
             for number in range(5):  # the first two are parsed, the others cached
-                answer = await infer(infer_request("identity", str(number), raw=bytes([number]) * 4))
-                assert (answer.id, answer.raw_output_contents[0]) == (str(number), bytes([number]) * 4)
+                answer = await infer(
+                    infer_request("identity", str(number), raw=bytes([number]) * 4)
+                )
+                assert (answer.id, answer.raw_output_contents[0]) == (
+                    str(number),
+                    bytes([number]) * 4,
+                )
 
     run(scenario)

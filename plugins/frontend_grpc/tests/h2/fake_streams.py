@@ -132,11 +132,17 @@ class Server:
     """A call server with a fake engine on the running event loop."""
 
     def __init__(
-        self, engine: Any = None, authorizer: Any = None, tracer: Tracer | None = None, **options: Any
+        self,
+        engine: Any = None,
+        authorizer: Any = None,
+        tracer: Tracer | None = None,
+        **options: Any,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.engine = engine or FakeEngine()
-        context = FrontendContext("127.0.0.1", logging.getLogger("tritonpy.grpc"), authorizer, tracer or Tracer())
+        context = FrontendContext(
+            "127.0.0.1", logging.getLogger("tritonpy.grpc"), authorizer, tracer or Tracer()
+        )
         self.call_server = CallServer(self.engine, GrpcCallOptions(**options), context)
         self.calls = GrpcCalls(self.call_server)
 
@@ -155,10 +161,16 @@ class Server:
         **headers: bytes | None,
     ) -> FakeStream:
         """Start a call with messages and headers."""
-        pseudo = [(b":method", method.encode()), (b":path", path_of(name).encode()), (b":scheme", b"http")]
+        pseudo = [
+            (b":method", method.encode()),
+            (b":path", path_of(name).encode()),
+            (b":scheme", b"http"),
+        ]
         body += b"".join(map(frame, messages))
         stream = FakeStream()
-        stream.receiver = self.calls.begin(stream, [*pseudo, *headers_of(headers, metadata)], ended=ended and not body)
+        stream.receiver = self.calls.begin(
+            stream, [*pseudo, *headers_of(headers, metadata)], ended=ended and not body
+        )
         if body and not stream.over.is_set():
             stream.feed(body, ended=ended)
         return stream

@@ -11,7 +11,9 @@ from tritonpy_protos import grpc_service_pb2 as pb
 
 def infer_request(model="identity", request_id="", data=b"1234", **fields):
     """Return a ModelInferRequest with one tensor of bytes."""
-    message = pb.ModelInferRequest(model_name=model, id=request_id, raw_input_contents=[data], **fields)
+    message = pb.ModelInferRequest(
+        model_name=model, id=request_id, raw_input_contents=[data], **fields
+    )
     message.inputs.add(name="X", datatype="UINT8", shape=[len(data)])
     return message.SerializeToString()
 
@@ -22,7 +24,12 @@ def read_response(raw):
     return message.id, np.frombuffer(message.raw_output_contents[0], np.uint8).tolist()
 
 
-HEADERS = {b"host": b"x", b"content-type": b"application/grpc", b"te": b"trailers", b"user-agent": b"test"}
+HEADERS = {
+    b"host": b"x",
+    b"content-type": b"application/grpc",
+    b"te": b"trailers",
+    b"user-agent": b"test",
+}
 
 
 def path_of(name: str) -> str:

@@ -38,8 +38,14 @@ def test_a_method_that_does_not_exist_is_not_implemented(serve, path):
 def test_every_method_refuses_an_invalid_head(serve, method):
     async def scenario():
         server = serve()
-        assert (await server.stream(method, b"", te=None).outcome())[:2] == (2, "Missing :te header")
-        assert (await server.stream(method, b"", method="PUT").outcome())[:2] == (2, "Bad method header: PUT")
+        assert (await server.stream(method, b"", te=None).outcome())[:2] == (
+            2,
+            "Missing :te header",
+        )
+        assert (await server.stream(method, b"", method="PUT").outcome())[:2] == (
+            2,
+            "Bad method header: PUT",
+        )
         stream = server.stream(method, b"", grpc_encoding=b"zstd")
         assert (await stream.outcome())[0] == 12
         assert stream.headers[b"grpc-accept-encoding"] == b"identity,deflate,gzip"
@@ -54,23 +60,37 @@ def test_a_restricted_protocol_requires_its_header(serve, method):
 
     async def scenario():
         server = serve(restricted_apis=(given,))
-        status, text, _ = await server.stream(method, ended=False).outcome()  # before any message arrives
+        status, text, _ = await server.stream(
+            method, ended=False
+        ).outcome()  # before any message arrives
         assert status == 14
-        assert text == "This protocol is restricted, expecting header 'triton-grpc-protocol-admin-key'"
+        assert (
+            text == "This protocol is restricted, expecting header 'triton-grpc-protocol-admin-key'"
+        )
         key = ((b"triton-grpc-protocol-admin-key", b"s3cret"),)
-        assert (await server.stream(method, infer_request() if "Infer" in method else b"", metadata=key).outcome())[
-            0
-        ] == 0
+        assert (
+            await server.stream(
+                method, infer_request() if "Infer" in method else b"", metadata=key
+            ).outcome()
+        )[0] == 0
 
     run(scenario)
 
 
-@pytest.mark.parametrize(("refusal", "status"), [(Unauthenticated("who"), 16), (PermissionDenied("no"), 7)])
+@pytest.mark.parametrize(
+    ("refusal", "status"), [(Unauthenticated("who"), 16), (PermissionDenied("no"), 7)]
+)
 def test_the_authorizer_may_refuse_a_call(serve, refusal, status):
     async def scenario():
         server = serve(authorizer=RecordingAuthorizer(refusal))
-        assert (await server.stream("ModelInfer", infer_request()).outcome())[:2] == (status, refusal.message)
-        assert (await server.stream("ServerMetadata", ended=False).outcome())[:2] == (status, refusal.message)
+        assert (await server.stream("ModelInfer", infer_request()).outcome())[:2] == (
+            status,
+            refusal.message,
+        )
+        assert (await server.stream("ServerMetadata", ended=False).outcome())[:2] == (
+            status,
+            refusal.message,
+        )
         streamed = pb.ModelStreamInferResponse.FromString(
             (await server.stream("ModelStreamInfer", infer_request()).outcome())[2][0]
         )
@@ -94,9 +114,18 @@ def test_a_request_has_its_principal_and_forwarded_headers(serve):
         authorizer, engine = RecordingAuthorizer(), RecordingEngine()
         authorizer.key = "k"
         server = serve(engine, authorizer, header_forward_pattern="^x-")
-        metadata = ((b"x-api-key", b"k"), (b"x-color", b"red"), (b"y-other", b"z"), (b"x-data-bin", b"AAE"))
-        assert (await server.stream("ModelInfer", infer_request(), metadata=metadata).outcome())[0] == 0
-        assert (await server.stream("ModelStreamInfer", infer_request(), metadata=metadata).outcome())[0] == 0
+        metadata = (
+            (b"x-api-key", b"k"),
+            (b"x-color", b"red"),
+            (b"y-other", b"z"),
+            (b"x-data-bin", b"AAE"),
+        )
+        assert (await server.stream("ModelInfer", infer_request(), metadata=metadata).outcome())[
+            0
+        ] == 0
+        assert (
+            await server.stream("ModelStreamInfer", infer_request(), metadata=metadata).outcome()
+        )[0] == 0
         for request in engine.requests:
             assert request.principal is not None
             assert dict(request.parameters) == {"x-api-key": "k", "x-color": "red"}
@@ -118,7 +147,9 @@ def test_draining_reports_not_serving(serve):
     async def scenario():
         server = serve()
         await server.call_server.drain()
-        assert (await server.stream("/grpc.health.v1.Health/Check", b"").outcome())[2] == [b"\x08\x02"]
+        assert (await server.stream("/grpc.health.v1.Health/Check", b"").outcome())[2] == [
+            b"\x08\x02"
+        ]
         live = await server.stream("ServerLive", b"").outcome()
         assert pb.ServerLiveResponse.FromString(live[2][0]).live
 
@@ -129,10 +160,15 @@ def test_concurrent_calls_get_their_own_responses(serve):
     async def scenario():
         server = serve()
         streams = [
-            server.stream("ModelStreamInfer" if number % 3 else "ModelInfer", infer_request(request_id=str(number)))
+            server.stream(
+                "ModelStreamInfer" if number % 3 else "ModelInfer",
+                infer_request(request_id=str(number)),
+            )
             for number in range(300)
         ]
-        for number, (status, _, (message,)) in enumerate(await asyncio.gather(*[each.outcome() for each in streams])):
+        for number, (status, _, (message,)) in enumerate(
+            await asyncio.gather(*[each.outcome() for each in streams])
+        ):
             kind = pb.ModelStreamInferResponse if number % 3 else pb.ModelInferResponse
             found = kind.FromString(message)
             assert (status, (found.infer_response if number % 3 else found).id) == (0, str(number))

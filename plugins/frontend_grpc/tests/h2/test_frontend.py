@@ -22,7 +22,9 @@ from ..contract import GrpcContract
 from ..fake_engine import FakeEngine, echo, eventually, run
 from .messages import infer_request, read_response
 
-INFER, STREAM, LIVE = (f"/{SERVICE}/{name}" for name in ("ModelInfer", "ModelStreamInfer", "ServerLive"))
+INFER, STREAM, LIVE = (
+    f"/{SERVICE}/{name}" for name in ("ModelInfer", "ModelStreamInfer", "ServerLive")
+)
 
 
 class TestH2GrpcFrontend(GrpcContract):

@@ -73,17 +73,21 @@ GZIP, DEFLATE = gzip.compress(MESSAGE), zlib.compress(MESSAGE)
 
 
 @pytest.mark.parametrize(
-    ("encoding", "message"), [(b"gzip", GZIP), (b"deflate", DEFLATE), (b"gzip", b""), (b"deflate", b"")]
+    ("encoding", "message"),
+    [(b"gzip", GZIP), (b"deflate", DEFLATE), (b"gzip", b""), (b"deflate", b"")],
 )
 def test_a_message_in_the_declared_encoding_is_accepted(encoding, message):
     assert FakeCall((b"grpc-encoding", encoding)).message_of(MessageFrame(1, message)) == message
 
 
 @pytest.mark.parametrize(
-    ("encoding", "message"), [(b"gzip", MESSAGE), (b"deflate", MESSAGE), (b"gzip", DEFLATE), (b"deflate", GZIP)]
+    ("encoding", "message"),
+    [(b"gzip", MESSAGE), (b"deflate", MESSAGE), (b"gzip", DEFLATE), (b"deflate", GZIP)],
 )
 def test_a_message_in_another_encoding_has_the_error_text_of_grpc(encoding, message):
-    with pytest.raises(Internal, match=f"Unexpected error decompressing data for algorithm {encoding.decode()}"):
+    with pytest.raises(
+        Internal, match=f"Unexpected error decompressing data for algorithm {encoding.decode()}"
+    ):
         FakeCall((b"grpc-encoding", encoding)).message_of(MessageFrame(1, message))
 
 

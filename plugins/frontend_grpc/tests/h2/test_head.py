@@ -95,7 +95,13 @@ def test_metadata_excludes_transport_headers():
         (b"host", b"h"), (b"te", b"trailers"), (b"content-type", b"application/grpc"), (b"grpc-timeout", b"1S"),
         (b"grpc-encoding", b"gzip"), (b"grpc-accept-encoding", b"gzip"),
     ]  # fmt: skip
-    given_headers = [*own, (b"x-key", b"a"), (b"user-agent", b"u"), (b"x-key", b"b"), (b"x-data-bin", b"AAE")]
+    given_headers = [
+        *own,
+        (b"x-key", b"a"),
+        (b"user-agent", b"u"),
+        (b"x-key", b"b"),
+        (b"x-data-bin", b"AAE"),
+    ]
     assert read_metadata(given_headers) == (
         ("x-key", "a"),
         ("user-agent", "u"),

@@ -76,7 +76,9 @@ def test_a_disconnect_after_a_long_message_leaves_nothing():
 
 
 @pytest.mark.parametrize(
-    ("rest", "status"), [(LONG[1000:-1], 13), (LONG[1000:] + b"\0", 12), (b"", 13)], ids=["short", "long", "nothing"]
+    ("rest", "status"),
+    [(LONG[1000:-1], 13), (LONG[1000:] + b"\0", 12), (b"", 13)],
+    ids=["short", "long", "nothing"],
 )
 def test_a_long_message_must_have_the_declared_length(rest, status):
     async def scenario():
@@ -148,7 +150,11 @@ def test_a_large_response_is_sent(serve):
     [
         ("failing", 13, "the model failed"),
         ("unknown", 3, "Request for unknown model: 'unknown' is not found"),
-        ("decoupled", 12, "ModelInfer RPC doesn't support models with decoupled transaction policy"),
+        (
+            "decoupled",
+            12,
+            "ModelInfer RPC doesn't support models with decoupled transaction policy",
+        ),
     ],
 )
 def test_an_error_is_a_response_without_a_message(serve, model, status, text):
@@ -193,7 +199,9 @@ def test_an_invalid_body_gets_an_error(serve, body, status, text):
     run(scenario)
 
 
-@pytest.mark.parametrize(("pack", "encoding"), [(gzip.compress, b"gzip"), (zlib.compress, b"deflate")])
+@pytest.mark.parametrize(
+    ("pack", "encoding"), [(gzip.compress, b"gzip"), (zlib.compress, b"deflate")]
+)
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_a_compressed_message_is_decompressed(serve, pack, encoding, size):
     async def scenario():
@@ -207,7 +215,10 @@ def test_a_compressed_message_is_decompressed(serve, pack, encoding, size):
 @pytest.mark.parametrize(
     ("compressed", "text"),
     [
-        (gzip.compress(infer_request(data=bytes(10**6))), "exceeds the maximum allowed value of 1000 bytes"),
+        (
+            gzip.compress(infer_request(data=bytes(10**6))),
+            "exceeds the maximum allowed value of 1000 bytes",
+        ),
         (gzip.compress(b"a")[:5], "the compressed data ends too early"),
     ],
 )
@@ -226,7 +237,9 @@ def test_decompression_bombs_and_damaged_messages_are_refused(serve, compressed,
 def test_a_response_is_compressed_if_the_client_accepts_it(serve):
     async def scenario():
         server, data = serve(infer_response_compression_level="low"), bytes(10**5)
-        stream = server.stream("ModelInfer", infer_request(data=data), grpc_accept_encoding=b"identity,gzip")
+        stream = server.stream(
+            "ModelInfer", infer_request(data=data), grpc_accept_encoding=b"identity,gzip"
+        )
         _, _, (message,) = await stream.outcome()
         assert stream.headers[b"grpc-encoding"] == b"gzip"
         assert read_response(gzip.decompress(message.removeprefix(b"packed "))) == ("", list(data))
@@ -240,7 +253,9 @@ def test_a_passed_deadline_cancels_the_request_and_sets_the_status(serve):
     async def scenario():
         server = serve()
         for timeout_ms in (50, 500, 5000):
-            stream = server.stream("ModelInfer", infer_request("later"), grpc_timeout=b"%dm" % timeout_ms)
+            stream = server.stream(
+                "ModelInfer", infer_request("later"), grpc_timeout=b"%dm" % timeout_ms
+            )
             await eventually(lambda stream=stream: server.engine.held or stream.over.is_set())
             latest = now_ns() + timeout_ms * 10**6
             assert await stream.outcome() == (4, "Deadline Exceeded", [])
@@ -306,7 +321,11 @@ def test_a_draining_server_finishes_requests_and_refuses_new_ones(serve):
         await eventually(lambda: server.engine.held)
         draining = server.loop.create_task(server.call_server.drain())
         await eventually(lambda: server.call_server.service._inflight.is_draining)
-        assert await server.stream("ModelInfer", infer_request()).outcome() == (14, SHUTTING_DOWN, [])
+        assert await server.stream("ModelInfer", infer_request()).outcome() == (
+            14,
+            SHUTTING_DOWN,
+            [],
+        )
         assert not draining.done()
         server.engine.held[0].respond(echo(server.engine.held[0]))
         assert (await live.outcome())[0] == 0
@@ -327,7 +346,9 @@ class RecordingTracer(Tracer):
 
     def sample(self, model_name, headers):
         self.sampled.append((model_name, dict(headers)))
-        return TraceFamily(TraceLevel.TIMESTAMPS, None, None, lambda _: None, self.ended.append).trace()
+        return TraceFamily(
+            TraceLevel.TIMESTAMPS, None, None, lambda _: None, self.ended.append
+        ).trace()
 
 
 @pytest.mark.parametrize("model", ["identity", "failing"])
@@ -335,11 +356,18 @@ def test_a_traced_request_has_all_time_stamps(serve, model):
     async def scenario():
         tracer = RecordingTracer()
         server = serve(tracer=tracer)
-        await server.stream("ModelInfer", infer_request(model), metadata=((b"traceparent", b"00-1"),)).outcome()
+        await server.stream(
+            "ModelInfer", infer_request(model), metadata=((b"traceparent", b"00-1"),)
+        ).outcome()
         await eventually(lambda: tracer.ended)
         assert tracer.sampled == [(model, {"traceparent": "00-1"})]
         names = [stamp.name for stamp in tracer.ended[0].traces[0].stamps()]
-        assert names == ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", "GRPC_SEND_START", "GRPC_SEND_END"]
+        assert names == [
+            "GRPC_WAITREAD_START",
+            "GRPC_WAITREAD_END",
+            "GRPC_SEND_START",
+            "GRPC_SEND_END",
+        ]
 
     run(scenario)
 

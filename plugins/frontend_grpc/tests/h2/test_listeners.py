@@ -11,7 +11,13 @@ import trustme
 from tritonpy import StartupError
 from tritonpy.frontend import RequestMemory, TlsOptions, UnixSocket
 from tritonpy_frontend_grpc.addresses import claim_address
-from tritonpy_frontend_grpc.h2.listeners import BACKLOG, Http2Listener, listen_on_claim, listen_on_port, tls_context
+from tritonpy_frontend_grpc.h2.listeners import (
+    BACKLOG,
+    Http2Listener,
+    listen_on_claim,
+    listen_on_port,
+    tls_context,
+)
 from tritonpy_frontend_grpc.options import ConnectionOptions
 from tritonpy_http2 import IGNORED_BODY, NO_TRAILERS, Http2Calls, encode
 
@@ -19,7 +25,9 @@ from ..fake_engine import WAIT_S, eventually, run
 from ..frames import PREFACE, SETTINGS, frame
 
 HEADERS = 1
-REQUEST = encode([(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/"), (b":authority", b"here")])
+REQUEST = encode(
+    [(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/"), (b":authority", b"here")]
+)
 
 
 class RecordingCalls(Http2Calls):
@@ -56,7 +64,10 @@ def test_port_0_picks_a_free_port():
 
 
 def test_all_addresses_of_a_name_get_the_same_port(monkeypatch):
-    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 0)) for host in ("127.0.0.1", "127.0.0.2", "192.0.2.1")]
+    found = [
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 0))
+        for host in ("127.0.0.1", "127.0.0.2", "192.0.2.1")
+    ]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     listening = listen_on_port("several", 0, reuse=False)
     names = [each.getsockname() for each in listening.sockets]
@@ -73,7 +84,9 @@ def test_an_unknown_host_is_reported():
 def test_a_port_in_use_is_reported():
     first = listen_on_port("127.0.0.1", 0, reuse=False)
     port = first.sockets[0].getsockname()[1]
-    with pytest.raises(StartupError, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
+    with pytest.raises(
+        StartupError, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"
+    ):
         listen_on_port("127.0.0.1", port, reuse=False)
     close(first)
 
@@ -118,7 +131,9 @@ class Pem:
         made.private_key_pem.write_to_path(self.folder / "key")
 
     def options(self):
-        return TlsOptions(certificate_file=str(self.folder / "certificate"), key_file=str(self.folder / "key"))
+        return TlsOptions(
+            certificate_file=str(self.folder / "certificate"), key_file=str(self.folder / "key")
+        )
 
     def shake_hands(self, context, protocols=("h2",)):
         """Return the serial number of the server certificate and the negotiated protocol."""
@@ -165,7 +180,9 @@ def test_an_invalid_tls_file_is_named(tmp_path):
 def test_a_stopping_listener_refuses_connections_and_waits_for_calls():
     async def scenario():
         calls = RecordingCalls()
-        listener = Http2Listener(calls, ConnectionOptions(), None, logging.getLogger(__name__), RequestMemory())
+        listener = Http2Listener(
+            calls, ConnectionOptions(), None, logging.getLogger(__name__), RequestMemory()
+        )
         listening = listen_on_port("127.0.0.1", 0, reuse=False)
         listener.serve(listening.sockets)
         address = "127.0.0.1", listening.sockets[0].getsockname()[1]
@@ -188,7 +205,11 @@ def test_a_stopping_listener_refuses_connections_and_waits_for_calls():
 def test_an_idle_connection_is_closed_for_its_descriptor():
     async def scenario():
         listener = Http2Listener(
-            RecordingCalls(), ConnectionOptions(), None, logging.getLogger(__name__), RequestMemory()
+            RecordingCalls(),
+            ConnectionOptions(),
+            None,
+            logging.getLogger(__name__),
+            RequestMemory(),
         )
         listening = listen_on_port("127.0.0.1", 0, reuse=False)
         listener.serve(listening.sockets)

@@ -28,7 +28,8 @@ def logged_lines(serve, caplog):
 
         run(scenario)
         return [
-            (record.message.removeprefix(f"/{SERVICE}/"), getattr(record, "model", None)) for record in caplog.records
+            (record.message.removeprefix(f"/{SERVICE}/"), getattr(record, "model", None))
+            for record in caplog.records
         ]
 
     return collect
@@ -54,7 +55,9 @@ def test_an_inference_is_logged_with_model_and_status(logged_lines):
 
 def test_other_calls_are_logged(logged_lines):
     async def use(server):
-        await server.stream("ModelMetadata", pb.ModelMetadataRequest(name="identity").SerializeToString()).outcome()
+        await server.stream(
+            "ModelMetadata", pb.ModelMetadataRequest(name="identity").SerializeToString()
+        ).outcome()
         await server.stream("ModelStreamInfer", infer_request(), infer_request()).outcome()
         await server.stream("/grpc.health.v1.Health/Check", b"").outcome()
 
@@ -73,7 +76,10 @@ def test_abandoned_calls_are_logged_as_cancelled(logged_lines):
         stream.leave()
         infer.leave()
 
-    assert sorted(logged_lines(use, 2)) == [("ModelInfer: CANCELLED", "later"), ("ModelStreamInfer: CANCELLED", None)]
+    assert sorted(logged_lines(use, 2)) == [
+        ("ModelInfer: CANCELLED", "later"),
+        ("ModelStreamInfer: CANCELLED", None),
+    ]
 
 
 def test_unknown_methods_are_not_logged(logged_lines):

@@ -69,5 +69,7 @@ print(resident() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_unreceived_bytes_use_no_memory():
-    done = subprocess.run([sys.executable, "-c", ALLOCATE], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", ALLOCATE], capture_output=True, text=True, check=True
+    )
     assert int(done.stdout) < 50 * 2**20

@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy import InvalidArgument, ResourceExhausted
-from tritonpy_frontend_grpc.h2.message_frames import MAX_MESSAGE_BYTES, MessageFrame, MessageReader, prefix
+from tritonpy_frontend_grpc.h2.message_frames import (
+    MAX_MESSAGE_BYTES,
+    MessageFrame,
+    MessageReader,
+    prefix,
+)
 
 messages = st.lists(st.tuples(st.integers(0, 1), st.binary(max_size=30)), max_size=5)
 
@@ -19,7 +24,9 @@ def taken(frames):
 
 @given(messages, st.data())
 def test_messages_round_trip_for_any_chunks(given_messages, data):
-    body = b"".join([prefix(message, compressed) + message for compressed, message in given_messages])
+    body = b"".join(
+        [prefix(message, compressed) + message for compressed, message in given_messages]
+    )
     cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=6)))
     frames, found = MessageReader(), []
     for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True):
@@ -58,7 +65,9 @@ def test_the_chunks_of_a_message_are_joined_once():
 def test_a_message_above_the_protobuf_limit_is_refused_by_its_length():
     frames = MessageReader()
     frames.feed(b"\0" + (MAX_MESSAGE_BYTES + 1).to_bytes(4, "big"))
-    with pytest.raises(InvalidArgument, match="2147483648 bytes was announced, and the maximum is 2147483647 bytes"):
+    with pytest.raises(
+        InvalidArgument, match="2147483648 bytes was announced, and the maximum is 2147483647 bytes"
+    ):
         frames.next()
     frames = MessageReader()
     frames.feed(b"\0" + MAX_MESSAGE_BYTES.to_bytes(4, "big"))

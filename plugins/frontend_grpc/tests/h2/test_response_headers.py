@@ -37,13 +37,23 @@ def test_printable_text_is_unchanged():
 
 
 def test_an_error_becomes_status_and_trailers():
-    assert status_and_trailers(InvalidArgument("no")) == (3, [(b"grpc-status", b"3"), (b"grpc-message", b"no")])
-    assert status_and_trailers(ResourceExhausted("wait", retry_after_s=7))[1][2:] == [(b"retry-after", b"7")]
-    assert status_and_trailers(UnknownCompression("no"))[1][2:] == [(b"grpc-accept-encoding", b"identity,deflate,gzip")]
+    assert status_and_trailers(InvalidArgument("no")) == (
+        3,
+        [(b"grpc-status", b"3"), (b"grpc-message", b"no")],
+    )
+    assert status_and_trailers(ResourceExhausted("wait", retry_after_s=7))[1][2:] == [
+        (b"retry-after", b"7")
+    ]
+    assert status_and_trailers(UnknownCompression("no"))[1][2:] == [
+        (b"grpc-accept-encoding", b"identity,deflate,gzip")
+    ]
 
 
 def test_a_compressed_response_names_its_encoding():
-    assert dict(compressed_headers("gzip")) == {b"content-type": b"application/grpc", b"grpc-encoding": b"gzip"}
+    assert dict(compressed_headers("gzip")) == {
+        b"content-type": b"application/grpc",
+        b"grpc-encoding": b"gzip",
+    }
 
 
 def decoded(block):
@@ -52,7 +62,10 @@ def decoded(block):
 
 def test_a_response_starts_with_status_and_type():
     assert decoded(START) == [(b":status", b"200"), (b"content-type", b"application/grpc")]
-    assert decoded(response_head_block(compressed_headers("gzip")))[-1] == (b"grpc-encoding", b"gzip")
+    assert decoded(response_head_block(compressed_headers("gzip")))[-1] == (
+        b"grpc-encoding",
+        b"gzip",
+    )
     assert response_head_block(RESPONSE_HEADERS) == START
 
 
@@ -63,7 +76,10 @@ def test_a_response_ends_with_the_status_of_its_call():
 
 
 def test_a_refusal_is_one_block():
-    assert decoded(refusal_block([(b"grpc-status", b"5")])) == [*decoded(START), (b"grpc-status", b"5")]
+    assert decoded(refusal_block([(b"grpc-status", b"5")])) == [
+        *decoded(START),
+        (b"grpc-status", b"5"),
+    ]
     assert decoded(NOT_GRPC_BLOCK) == [(b":status", b"415"), (b"accept", b"application/grpc")]
 
 

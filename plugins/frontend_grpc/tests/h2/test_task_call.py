@@ -20,7 +20,11 @@ from tritonpy_protos import grpc_service_pb2 as pb
 from ..fake_engine import echo, eventually, number, run
 from .messages import frame, infer_request
 
-TIMEOUTS = (b"50m", b"500m", b"5S")  # timeouts of calls; the first suffices unless the machine is slow
+TIMEOUTS = (
+    b"50m",
+    b"500m",
+    b"5S",
+)  # timeouts of calls; the first suffices unless the machine is slow
 EMPTY_FINAL = {"triton_enable_empty_final_response": pb.InferParameter(bool_param=True)}
 
 
@@ -31,7 +35,9 @@ class FullStream(Http2CallStream):
         self.blocks = []
 
     def send(self, headers, data, trailers):
-        self.blocks += [dict(Decoder().decode(block)) for block in (headers, trailers) if block is not None]
+        self.blocks += [
+            dict(Decoder().decode(block)) for block in (headers, trailers) if block is not None
+        ]
         return False
 
     def reset(self, code):
@@ -128,7 +134,9 @@ def test_try_write_sends_without_waiting():
         call.resume()
         await waiting
         assert call.try_write(b"fifth")
-        assert stream.sent == b"".join(map(frame, (b"first", b"second", b"third", b"fourth", b"fifth")))
+        assert stream.sent == b"".join(
+            map(frame, (b"first", b"second", b"third", b"fourth", b"fifth"))
+        )
         call.compression = Compression("gzip", gzip.compress)
         assert not call.try_write(b"sixth")
 
@@ -212,12 +220,23 @@ def parsed(messages):
 
 def test_a_stream_responds_in_order_and_ends_with_its_client(serve):
     async def scenario():
-        requests = [infer_request("failing" if number % 10 == 3 else "identity", str(number)) for number in range(50)]
+        requests = [
+            infer_request("failing" if number % 10 == 3 else "identity", str(number))
+            for number in range(50)
+        ]
         status, _, messages = await serve().stream("ModelStreamInfer", *requests).outcome()
         answers = parsed(messages)
         assert status == 0
-        assert [answer.infer_response.id for answer in answers] == [str(number) for number in range(50)]
-        assert [number for number, answer in enumerate(answers) if answer.error_message] == [3, 13, 23, 33, 43]
+        assert [answer.infer_response.id for answer in answers] == [
+            str(number) for number in range(50)
+        ]
+        assert [number for number, answer in enumerate(answers) if answer.error_message] == [
+            3,
+            13,
+            23,
+            33,
+            43,
+        ]
 
     run(scenario)
 
@@ -247,14 +266,19 @@ def test_a_stream_without_requests_has_no_responses(serve):
 def test_a_decoupled_model_may_send_any_number_of_responses(serve):
     async def scenario():
         server = serve()
-        stream = server.stream("ModelStreamInfer", infer_request("decoupled", "d", parameters=EMPTY_FINAL))
+        stream = server.stream(
+            "ModelStreamInfer", infer_request("decoupled", "d", parameters=EMPTY_FINAL)
+        )
         await eventually(lambda: server.engine.held)
         (request,) = server.engine.held
         for value in (1, 2):
             request.respond(number(request, value))
         request.respond(InferResponse((), "decoupled", 1, "d", empty=True))
         *values, last = [one.infer_response for one in parsed((await stream.outcome())[2])]
-        assert [np.frombuffer(one.raw_output_contents[0], np.int32).tolist() for one in values] == [[1], [2]]
+        assert [np.frombuffer(one.raw_output_contents[0], np.int32).tolist() for one in values] == [
+            [1],
+            [2],
+        ]
         assert last.parameters["triton_final_response"].bool_param
 
     run(scenario)
@@ -265,7 +289,11 @@ def test_the_first_error_is_the_status_on_request(serve):
         server = serve()
         ends_on_error = ((b"triton_grpc_error", b"true"),)
         stream = server.stream(
-            "ModelStreamInfer", infer_request(), infer_request("failing"), ended=False, metadata=ends_on_error
+            "ModelStreamInfer",
+            infer_request(),
+            infer_request("failing"),
+            ended=False,
+            metadata=ends_on_error,
         )
         status, text, messages = await stream.outcome()
         assert (status, text, len(messages)) == (13, "the model failed", 1)
@@ -277,7 +305,9 @@ def test_the_first_error_is_the_status_on_request(serve):
 def test_a_disconnect_cancels_all_requests(serve, ended):
     async def scenario():
         server = serve()
-        stream = server.stream("ModelStreamInfer", infer_request("later"), infer_request("decoupled"), ended=ended)
+        stream = server.stream(
+            "ModelStreamInfer", infer_request("later"), infer_request("decoupled"), ended=ended
+        )
         await eventually(lambda: len(server.engine.held) == 2)
         stream.leave()
         await eventually(lambda: all(request.cancelled for request in server.engine.held))
@@ -293,7 +323,9 @@ def test_a_deadline_ends_a_stream(serve):
     async def scenario():
         server = serve()
         for timeout in TIMEOUTS:
-            stream = server.stream("ModelStreamInfer", infer_request("later"), ended=False, grpc_timeout=timeout)
+            stream = server.stream(
+                "ModelStreamInfer", infer_request("later"), ended=False, grpc_timeout=timeout
+            )
             assert (await stream.outcome())[:2] == (4, "Deadline Exceeded")
             if server.engine.held:  # otherwise it expired before the message was read
                 break
@@ -307,7 +339,11 @@ def test_a_deadline_after_the_first_response_is_sent_in_trailers(serve):
         server = serve()
         for timeout in TIMEOUTS:
             stream = server.stream(
-                "ModelStreamInfer", infer_request(), infer_request("later"), ended=False, grpc_timeout=timeout
+                "ModelStreamInfer",
+                infer_request(),
+                infer_request("later"),
+                ended=False,
+                grpc_timeout=timeout,
             )
             status, _, messages = await stream.outcome()
             if messages:  # otherwise it expired before the first response
@@ -346,7 +382,9 @@ def test_a_slow_client_pauses_writing_and_then_reading(serve):
 def test_a_disconnect_during_a_write_ends_the_call(serve):
     async def scenario():
         server = serve()
-        stream = server.stream("ModelStreamInfer", infer_request(), infer_request("later"), ended=False)
+        stream = server.stream(
+            "ModelStreamInfer", infer_request(), infer_request("later"), ended=False
+        )
         stream.is_paused = True
         await eventually(lambda: stream.sending and server.engine.held)
         stream.leave()
@@ -368,12 +406,16 @@ def test_a_truncated_message_ends_the_stream_with_an_error(serve):
 def test_messages_of_a_stream_are_compressed_both_ways(serve):
     async def scenario():
         server = serve(infer_response_compression_level="low")
-        body = frame(gzip.compress(infer_request(data=bytes(10_000))), 1) + frame(infer_request(data=b"1"))
-        stream = server.stream("ModelStreamInfer", body=body, grpc_encoding=b"gzip", grpc_accept_encoding=b"gzip")
+        body = frame(gzip.compress(infer_request(data=bytes(10_000))), 1) + frame(
+            infer_request(data=b"1")
+        )
+        stream = server.stream(
+            "ModelStreamInfer", body=body, grpc_encoding=b"gzip", grpc_accept_encoding=b"gzip"
+        )
         first, second = (await stream.outcome())[2]
-        assert parsed([gzip.decompress(first.removeprefix(b"packed "))])[0].infer_response.raw_output_contents == [
-            bytes(10_000)
-        ]
+        assert parsed([gzip.decompress(first.removeprefix(b"packed "))])[
+            0
+        ].infer_response.raw_output_contents == [bytes(10_000)]
         assert parsed([second])[0].infer_response.raw_output_contents == [b"1"]
         assert stream.headers[b"grpc-encoding"] == b"gzip"
 
@@ -432,7 +474,9 @@ def test_ended_calls_leave_no_tasks(serve):
     async def scenario():
         server, before = serve(), len(asyncio.all_tasks())
         for _ in range(3):
-            await server.stream("ModelStreamInfer", infer_request(), ended=False, grpc_timeout=b"10m").outcome()
+            await server.stream(
+                "ModelStreamInfer", infer_request(), ended=False, grpc_timeout=b"10m"
+            ).outcome()
             await server.stream("ServerLive", b"").outcome()
         await eventually(lambda: len(asyncio.all_tasks()) == before)
         await eventually(server.is_idle)

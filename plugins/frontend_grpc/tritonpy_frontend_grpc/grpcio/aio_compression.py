@@ -33,7 +33,9 @@ class CompressionSettings(NamedTuple):
 NO_COMPRESSION = CompressionSettings(LIMIT, None)
 
 
-async def compress(context: grpc.aio.ServicerContext[Any, Any], algorithm: grpc.Compression) -> None:
+async def compress(
+    context: grpc.aio.ServicerContext[Any, Any], algorithm: grpc.Compression
+) -> None:
     """Compress the responses of a call if its client accepts that.
 
     Call it before the first response.
@@ -53,9 +55,14 @@ class HandlerCollector:
         self.added: list[grpc.GenericRpcHandler[Any, Any]] = []
         self._request_log = request_log
 
-    def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler[Any, Any]]) -> None:
+    def add_generic_rpc_handlers(
+        self, handlers: Sequence[grpc.GenericRpcHandler[Any, Any]]
+    ) -> None:
         """Add handlers of complete services."""
-        self.added += [LoggedHandlers(_DecompressingHandler(handler), self._request_log) for handler in handlers]
+        self.added += [
+            LoggedHandlers(_DecompressingHandler(handler), self._request_log)
+            for handler in handlers
+        ]
 
     def add_registered_method_handlers(self, service: str, handlers: dict[str, Any]) -> None:
         """Do nothing.

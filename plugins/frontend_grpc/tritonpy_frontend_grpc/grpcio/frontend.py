@@ -10,7 +10,14 @@ import grpc
 from grpc_health.v1.health_pb2_grpc import HealthServicer, add_HealthServicer_to_server
 
 from tritonpy import Engine, StartupError, TritonError
-from tritonpy.frontend import Claim, ClaimedAddress, Descriptors, Frontend, FrontendContext, unix_path
+from tritonpy.frontend import (
+    Claim,
+    ClaimedAddress,
+    Descriptors,
+    Frontend,
+    FrontendContext,
+    unix_path,
+)
 from tritonpy_frontend_grpc.addresses import claim_address
 from tritonpy_frontend_grpc.call_options import make_access, make_service
 from tritonpy_frontend_grpc.grpcio.aio_compression import (
@@ -60,12 +67,15 @@ _OPTIONAL_ARGUMENTS = {
     "max_connection_idle_ms": "grpc.max_connection_idle_ms",
     "max_connections": "grpc.max_allowed_incoming_connections",
 }
-# By default, grpc rejects calls at random with CANCELLED when 1,000 calls, or one for 30 s, wait for
-# the event loop.
+# By default, grpc rejects calls at random with CANCELLED when 1,000 calls, or one for 30 s, wait
+# for the event loop.
 _UNLIMITED_QUEUE = [
     ("grpc.server.max_pending_requests", INT32_MAX),
     ("grpc.server.max_pending_requests_hard_limit", INT32_MAX),
-    ("grpc.server_max_unrequested_time_in_server", INT32_MAX // 1000),  # s; more would overflow grpc's milliseconds
+    (
+        "grpc.server_max_unrequested_time_in_server",
+        INT32_MAX // 1000,
+    ),  # s; more would overflow grpc's milliseconds
 ]
 
 
@@ -105,8 +115,13 @@ class GrpcFrontend(Frontend):
         count = self._listeners(options)
         self._servers = [
             grpc.aio.server(
-                handlers=(LoggedHandlers(make_handler(self._service, compression), request_log), *libraries.added),
-                options=_channel_options(options, count, shares=count > 1 or self.context.claim is not None),
+                handlers=(
+                    LoggedHandlers(make_handler(self._service, compression), request_log),
+                    *libraries.added,
+                ),
+                options=_channel_options(
+                    options, count, shares=count > 1 or self.context.claim is not None
+                ),
                 interceptors=() if access is None else (AccessInterceptor(access, request_log),),
             )
             for _ in range(count)
@@ -134,7 +149,9 @@ class GrpcFrontend(Frontend):
         It is 1 with a connection limit, which applies per server, and on systems other than Linux,
         which do not spread connections.
         """
-        shared = sys.platform == "linux" and not unix_path(self._host) and not options.max_connections
+        shared = (
+            sys.platform == "linux" and not unix_path(self._host) and not options.max_connections
+        )
         return LISTENERS if shared else 1
 
     def _listen(self, options: GrpcOptions) -> str:
@@ -150,7 +167,9 @@ class GrpcFrontend(Frontend):
         if claim is not None and claim.port:
             address = listen_on_port(first, self._host, claim.port, credentials.make(), reuse=True)
         else:
-            address = listen_on_port(first, self._host, options.port, credentials.make(), reuse=options.reuse_port)
+            address = listen_on_port(
+                first, self._host, options.port, credentials.make(), reuse=options.reuse_port
+            )
         for server in others:
             listen_again(server, address, credentials.make())
         return address
@@ -215,9 +234,15 @@ async def _release(server: grpc.aio.Server) -> None:
     await server.stop(None)
 
 
-def _channel_options(options: GrpcOptions, listeners: int, *, shares: bool) -> list[tuple[str, Any]]:
+def _channel_options(
+    options: GrpcOptions, listeners: int, *, shares: bool
+) -> list[tuple[str, Any]]:
     return [
-        *([] if options.max_connections else [("grpc.max_allowed_incoming_connections", _most_connections(listeners))]),
+        *(
+            []
+            if options.max_connections
+            else [("grpc.max_allowed_incoming_connections", _most_connections(listeners))]
+        ),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_receive_message_length", options.max_body_bytes or -1),
         ("grpc.so_reuseport", int(options.reuse_port or shares)),
@@ -236,7 +261,15 @@ def _most_connections(listeners: int) -> int:
 
 def connection_arguments(options: ConnectionOptions) -> list[tuple[str, Any]]:
     """Return the options as channel arguments of a grpc server."""
-    optional = {name: argument for name, argument in _OPTIONAL_ARGUMENTS.items() if getattr(options, name)}
-    given = [(argument, int(getattr(options, name))) for name, argument in (_ARGUMENTS | optional).items()]
-    newer = "grpc.http2.ping_timeout_ms", options.keepalive_timeout_ms  # the argument of newer grpc versions
+    optional = {
+        name: argument for name, argument in _OPTIONAL_ARGUMENTS.items() if getattr(options, name)
+    }
+    given = [
+        (argument, int(getattr(options, name)))
+        for name, argument in (_ARGUMENTS | optional).items()
+    ]
+    newer = (
+        "grpc.http2.ping_timeout_ms",
+        options.keepalive_timeout_ms,
+    )  # the argument of newer grpc versions
     return [*given, *_UNLIMITED_QUEUE, newer]

@@ -26,7 +26,12 @@ not improve that.
 
 
 def listen_on_port(
-    server: grpc.aio.Server, host: str, port: int, credentials: grpc.ServerCredentials | None, *, reuse: bool
+    server: grpc.aio.Server,
+    host: str,
+    port: int,
+    credentials: grpc.ServerCredentials | None,
+    *,
+    reuse: bool,
 ) -> str:
     """Listen on a port, 0 for a free one, and return `host:port`. Raises StartupError."""
     name = format_host(host)
@@ -37,7 +42,9 @@ def listen_on_port(
         raise listen_error(name, port, error) from error
 
 
-def listen_again(server: grpc.aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> None:
+def listen_again(
+    server: grpc.aio.Server, address: str, credentials: grpc.ServerCredentials | None
+) -> None:
     """Let another server share the port at `address`. Raises StartupError."""
     try:
         _add(server, address, credentials)
@@ -46,18 +53,26 @@ def listen_again(server: grpc.aio.Server, address: str, credentials: grpc.Server
         raise listen_error(name, int(port), error) from error
 
 
-def listen_on_socket(server: grpc.aio.Server, file: UnixSocket, credentials: grpc.ServerCredentials | None) -> str:
+def listen_on_socket(
+    server: grpc.aio.Server, file: UnixSocket, credentials: grpc.ServerCredentials | None
+) -> str:
     """Listen on a Unix domain socket and return its address, `unix:/path`. Raises StartupError."""
     with file.claimed() as path:
         try:
             _add(server, f"unix:{path}", credentials)
         except RuntimeError as error:
-            raise StartupError(f"the gRPC frontend cannot listen on unix:{path}: {error}") from error
+            raise StartupError(
+                f"the gRPC frontend cannot listen on unix:{path}: {error}"
+            ) from error
     return file.address
 
 
 def _add(server: grpc.aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> int:
-    return server.add_insecure_port(address) if credentials is None else server.add_secure_port(address, credentials)
+    return (
+        server.add_insecure_port(address)
+        if credentials is None
+        else server.add_secure_port(address, credentials)
+    )
 
 
 def _check_bindable(host: str, port: int, *, reuse: bool) -> None:
@@ -66,7 +81,9 @@ def _check_bindable(host: str, port: int, *, reuse: bool) -> None:
     Raises OSError.
     """
     refusal: OSError | None = None
-    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+    for family, kind, protocol, _, address in socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM
+    ):
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if reuse:

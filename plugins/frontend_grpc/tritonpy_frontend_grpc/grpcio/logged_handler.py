@@ -42,7 +42,9 @@ def logged_handler(handler: Any, method: str, log: logging.Logger) -> Any:
                 async for message in messages:
                     yield message
 
-    return handler._replace(**{kind: stream_and_log if inspect.isasyncgenfunction(behavior) else run_and_log})
+    return handler._replace(
+        **{kind: stream_and_log if inspect.isasyncgenfunction(behavior) else run_and_log}
+    )
 
 
 @contextmanager
@@ -50,7 +52,10 @@ def _log_when_done(log: logging.Logger, method: str, model: str, context: Any) -
     status = grpc.StatusCode.OK
     try:
         yield
-    except (asyncio.CancelledError, GeneratorExit):  # the client disconnected or the deadline passed
+    except (
+        asyncio.CancelledError,
+        GeneratorExit,
+    ):  # the client disconnected or the deadline passed
         status = grpc.StatusCode.CANCELLED
         raise
     except BaseException:

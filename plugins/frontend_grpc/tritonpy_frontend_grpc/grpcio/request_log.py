@@ -35,4 +35,6 @@ class LoggedHandlers(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # gener
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         found: Any = self._handlers.service(handler_call_details)
-        return found if found is None else self._request_log.wrap(found, handler_call_details.method)
+        return (
+            found if found is None else self._request_log.wrap(found, handler_call_details.method)
+        )

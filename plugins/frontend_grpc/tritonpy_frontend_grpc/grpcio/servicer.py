@@ -21,21 +21,30 @@ from tritonpy_protos import METHODS, SERVICE, Method
 _STATUS_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
 
 
-def make_handler(service: InferenceService, compression: CompressionSettings) -> grpc.GenericRpcHandler[Any, Any]:
+def make_handler(
+    service: InferenceService, compression: CompressionSettings
+) -> grpc.GenericRpcHandler[Any, Any]:
     """Return the handler for all methods of `service` on a grpc.aio server."""
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
     for method in METHODS:
-        # No (de)serializers of grpc: invalid messages get a proper error, and responses are bytes already.
+        # No (de)serializers of grpc: invalid messages get a proper error, and responses are bytes
+        # already.
         if method.name == "ModelInfer":
-            handlers[method.name] = grpc.unary_unary_rpc_method_handler(_infer(service, compression))
+            handlers[method.name] = grpc.unary_unary_rpc_method_handler(
+                _infer(service, compression)
+            )
         elif method.name == "ModelStreamInfer":
-            handlers[method.name] = grpc.stream_stream_rpc_method_handler(_stream(service, compression))
+            handlers[method.name] = grpc.stream_stream_rpc_method_handler(
+                _stream(service, compression)
+            )
         elif method.name in MANAGEMENT:
             handlers[method.name] = _management(service, method)
     return grpc.method_handlers_generic_handler(SERVICE, handlers)
 
 
-def _infer(service: InferenceService, compression: CompressionSettings) -> Callable[[bytes, Context], Any]:
+def _infer(
+    service: InferenceService, compression: CompressionSettings
+) -> Callable[[bytes, Context], Any]:
     infer, algorithm, create_future = (
         service.infer,
         compression.response_algorithm,
@@ -54,7 +63,11 @@ def _infer(service: InferenceService, compression: CompressionSettings) -> Calla
             service.cancel(begun)
             raise
         if isinstance(result, TritonError):
-            del raw, begun, outcome  # grpc keeps the frames of an aborted call until garbage collection
+            del (
+                raw,
+                begun,
+                outcome,
+            )  # grpc keeps the frames of an aborted call until garbage collection
             await abort(context, result)
         if algorithm is not None:
             await compress(context, algorithm)
@@ -74,7 +87,9 @@ async def _reserved(memory: RequestMemory, context: Context, nbytes: int) -> Res
     return reservation
 
 
-def _stream(service: InferenceService, compression: CompressionSettings) -> Callable[[object, Context], Any]:
+def _stream(
+    service: InferenceService, compression: CompressionSettings
+) -> Callable[[object, Context], Any]:
     async def call(_messages: object, context: Context) -> None:
         if compression.response_algorithm is not None:
             await compress(context, compression.response_algorithm)

@@ -11,4 +11,6 @@ from tritonpy.frontend import Transport
 class GrpcioTransport(Transport):
     """Serves gRPC on grpcio's server; all other protocols stay on the default transport."""
 
-    carries: ClassVar[Mapping[str, str]] = {"grpc": "tritonpy_frontend_grpc.grpcio.frontend:GrpcFrontend"}
+    carries: ClassVar[Mapping[str, str]] = {
+        "grpc": "tritonpy_frontend_grpc.grpcio.frontend:GrpcFrontend"
+    }

@@ -106,4 +106,6 @@ class CallServer:
             self._access.check_call(head.path, call.metadata())
 
     def _to_triton_error(self, error: Exception) -> TritonError:
-        return error if isinstance(error, TritonError) else internal_error(self.log, "a call", error)
+        return (
+            error if isinstance(error, TritonError) else internal_error(self.log, "a call", error)
+        )

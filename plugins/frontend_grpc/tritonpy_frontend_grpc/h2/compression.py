@@ -29,7 +29,9 @@ LEVELS = {
 }
 
 
-def choose_compression(configured: Compression | None, headers: dict[bytes, bytes]) -> Compression | None:
+def choose_compression(
+    configured: Compression | None, headers: dict[bytes, bytes]
+) -> Compression | None:
     """Return the compression of responses, or None if the client does not accept it."""
     if configured is None:
         return None
@@ -42,7 +44,9 @@ async def frame_message(message: bytes, compression: Compression | None) -> byte
     if compression is not None:
         is_small = len(message) < _INLINE_BELOW
         compressed = (
-            compression.compress(message) if is_small else await asyncio.to_thread(compression.compress, message)
+            compression.compress(message)
+            if is_small
+            else await asyncio.to_thread(compression.compress, message)
         )
         if len(compressed) < len(message):
             return prefix(compressed, 1) + compressed

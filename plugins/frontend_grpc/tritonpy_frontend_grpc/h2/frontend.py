@@ -49,7 +49,9 @@ class H2GrpcFrontend(Frontend):
         self._call_server = CallServer(engine, self.options, self.context)
         self._calls = GrpcCalls(self._call_server)
         sockets, self._address = self._listen()
-        self._listener = Http2Listener(self._calls, self.options, context, self.context.log, self.context.memory)
+        self._listener = Http2Listener(
+            self._calls, self.options, context, self.context.log, self.context.memory
+        )
         self._listener.serve(sockets)
 
     def accept(self, accepted: socket.socket) -> None:

@@ -10,7 +10,11 @@ from tritonpy import ResourceExhausted
 from tritonpy_frontend_grpc.h2.call_server import INFER
 from tritonpy_frontend_grpc.h2.head import CallHead, is_grpc_type
 from tritonpy_frontend_grpc.h2.infer_call import H2InferCall
-from tritonpy_frontend_grpc.h2.response_headers import NOT_GRPC_BLOCK, refusal_block, status_and_trailers
+from tritonpy_frontend_grpc.h2.response_headers import (
+    NOT_GRPC_BLOCK,
+    refusal_block,
+    status_and_trailers,
+)
 from tritonpy_frontend_grpc.h2.task_call import H2TaskCall
 from tritonpy_http2 import IGNORED_BODY, UNCOUNTED, Http2Calls, Receiver
 
@@ -45,7 +49,9 @@ class GrpcCalls(Http2Calls):
                 return self.begin_http(stream, headers, ended)
             stream.send(None, (), NOT_GRPC_BLOCK)
             return IGNORED_BODY
-        receiver = self._infer(head, stream) if head.path == INFER else self._task_call(head, stream)
+        receiver = (
+            self._infer(head, stream) if head.path == INFER else self._task_call(head, stream)
+        )
         if ended:
             receiver.data(b"", True)
         return receiver
@@ -93,5 +99,9 @@ def _head_of(headers: Headers) -> CallHead | None:
     """Return the head of a gRPC call, None for another request."""
     pseudo = {name: value for name, value in headers if name.startswith(b":")}
     pairs = tuple(pair for pair in headers if not pair[0].startswith(b":"))
-    head = CallHead(pseudo.get(b":method", b"").decode("latin-1"), pseudo.get(b":path", b"").decode("latin-1"), pairs)
+    head = CallHead(
+        pseudo.get(b":method", b"").decode("latin-1"),
+        pseudo.get(b":path", b"").decode("latin-1"),
+        pairs,
+    )
     return head if is_grpc_type(head.headers.get(b"content-type", b"")) else None

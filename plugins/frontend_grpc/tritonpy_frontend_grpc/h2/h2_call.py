@@ -70,9 +70,16 @@ class H2Call(GrpcCall):
         if frame.compressed:
             encoding = self.head.headers.get(b"grpc-encoding", b"identity")
             if frame.compressed != 1 or encoding == b"identity":
-                raise Internal("a message is marked as compressed, but the call has no grpc-encoding")
+                raise Internal(
+                    "a message is marked as compressed, but the call has no grpc-encoding"
+                )
             if frame.message and compression_name(frame.message) != encoding:
-                raise Internal(f"Unexpected error decompressing data for algorithm {encoding.decode('latin-1')}")
+                raise Internal(
+                    "Unexpected error decompressing data for algorithm "
+                    f"{encoding.decode('latin-1')}"
+                )
         elif frame.message[:1] in COMPRESSED_PREFIXES and compression_name(frame.message):
-            raise InvalidArgument("unable to parse the request: it is compressed but not marked as compressed")
+            raise InvalidArgument(
+                "unable to parse the request: it is compressed but not marked as compressed"
+            )
         return frame.message

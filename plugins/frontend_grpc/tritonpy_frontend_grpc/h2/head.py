@@ -17,7 +17,8 @@ Headers = Sequence[tuple[bytes, bytes]]
 CONTENT_TYPE = b"application/grpc"
 # Headers of the transport, which gRPC servers do not pass to services.
 _TRANSPORT_HEADERS = frozenset(
-    {b"content-type", b"te", b"host", b"grpc-timeout", b"grpc-encoding", b"grpc-accept-encoding", b"connection", b"content-length"}
+    {b"content-type", b"te", b"host", b"grpc-timeout", b"grpc-encoding", b"grpc-accept-encoding",
+    b"connection", b"content-length"}
 )  # fmt: skip
 _USUAL_TYPES = frozenset({CONTENT_TYPE, b"application/grpc+proto"})
 _TIMEOUT = re.compile(rb"([0-9]{1,8})([HMSmun])")
@@ -79,7 +80,12 @@ def is_grpc_type(content_type: bytes) -> bool:
     if content_type in _USUAL_TYPES:
         return True
     kind = content_type.lower()
-    return kind.startswith(CONTENT_TYPE) and kind[len(CONTENT_TYPE) : len(CONTENT_TYPE) + 1] in (b"", b"+", b";", b" ")
+    return kind.startswith(CONTENT_TYPE) and kind[len(CONTENT_TYPE) : len(CONTENT_TYPE) + 1] in (
+        b"",
+        b"+",
+        b";",
+        b" ",
+    )
 
 
 def timeout_ns(headers: dict[bytes, bytes]) -> int | None:

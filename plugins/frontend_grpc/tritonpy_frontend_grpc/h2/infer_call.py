@@ -11,9 +11,21 @@ from tritonpy_frontend_grpc.call import InferCall
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded
 from tritonpy_frontend_grpc.decompression import COMPRESSED_PREFIXES
 from tritonpy_frontend_grpc.h2.compression import frame_message
-from tritonpy_frontend_grpc.h2.h2_call import CANCELLED, INCOMPLETE, MORE_MESSAGES, NO_MESSAGE, H2Call
+from tritonpy_frontend_grpc.h2.h2_call import (
+    CANCELLED,
+    INCOMPLETE,
+    MORE_MESSAGES,
+    NO_MESSAGE,
+    H2Call,
+)
 from tritonpy_frontend_grpc.h2.long_message import LongMessage, is_long
-from tritonpy_frontend_grpc.h2.message_frames import PREFIX, MessageFrame, MessageReader, check_length, prefix
+from tritonpy_frontend_grpc.h2.message_frames import (
+    PREFIX,
+    MessageFrame,
+    MessageReader,
+    check_length,
+    prefix,
+)
 from tritonpy_frontend_grpc.h2.response_headers import (
     END,
     START,
@@ -60,7 +72,12 @@ class H2InferCall(H2Call, InferCall, Receiver):
     def data(self, data: bytes | memoryview, ended: bool) -> None:
         if self._long_message is not None:
             self._add(self._long_message, data, ended)
-        elif not ended and self._frames is None and is_long(data) and not (self.over or self._submitted):
+        elif (
+            not ended
+            and self._frames is None
+            and is_long(data)
+            and not (self.over or self._submitted)
+        ):
             self._allocate(data)
         else:
             self._take(data, not ended)

@@ -1,4 +1,4 @@
-"""The listening sockets of the gRPC frontend, their TLS context, and the HTTP/2 server behind them."""
+"""The listening sockets of the gRPC frontend, their TLS context, and the HTTP/2 server."""
 
 from __future__ import annotations
 
@@ -92,24 +92,32 @@ def listen_on_port(host: str, port: int, *, reuse: bool) -> Listening:
     refusal: OSError | None = None
     free = port
     try:
-        found = dict.fromkeys(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE))
+        found = dict.fromkeys(
+            socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        )
     except OSError as error:
         raise listen_error(name, port, error) from error
     for family, kind, protocol, _, where in found:
         if family not in _FAMILIES:
             continue
         try:
-            sockets.append(_bound(family, kind, protocol, (where[0], free, *where[2:]), reuse=reuse))
+            sockets.append(
+                _bound(family, kind, protocol, (where[0], free, *where[2:]), reuse=reuse)
+            )
         except OSError as error:
             refusal = refusal or error
         else:
             free = sockets[0].getsockname()[1]
     if not sockets:
-        raise listen_error(name, port, refusal or OSError(errno.EADDRNOTAVAIL, "no address")) from refusal
+        raise listen_error(
+            name, port, refusal or OSError(errno.EADDRNOTAVAIL, "no address")
+        ) from refusal
     return Listening(sockets, f"{name}:{free}")
 
 
-def _bound(family: int, kind: int, protocol: int, where: tuple[Any, ...], *, reuse: bool) -> socket.socket:
+def _bound(
+    family: int, kind: int, protocol: int, where: tuple[Any, ...], *, reuse: bool
+) -> socket.socket:
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -65,7 +65,8 @@ class MessageReader:
             self._packed, self._length = PREFIX.unpack(self._take(PREFIX.size))
             if self._length > MAX_MESSAGE_BYTES:
                 raise InvalidArgument(
-                    f"a message of {self._length} bytes was announced, and the maximum is {MAX_MESSAGE_BYTES} bytes"
+                    f"a message of {self._length} bytes was announced, and the maximum is "
+                    f"{MAX_MESSAGE_BYTES} bytes"
                 )
             check_length(self._length, self.limit)
         if self._unread < self._length:
@@ -104,7 +105,8 @@ def check_length(length: int, limit: int) -> None:
     if 0 < limit < length:
         raise ResourceExhausted(
             f"The message has {length} bytes, and the maximum is {limit} bytes. "
-            "Use max_body_bytes under 'frontends: grpc:' to increase the limit; management calls other than a load accept 1 MiB."
+            "Use max_body_bytes under 'frontends: grpc:' to increase the limit; "
+            "management calls other than a load accept 1 MiB."
         )
 
 

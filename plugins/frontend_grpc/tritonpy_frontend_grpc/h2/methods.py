@@ -31,7 +31,11 @@ _REFLECTION = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"].ful
 
 def make_methods(service: InferenceService, health: Health) -> dict[str, Run]:
     """Return all methods of the inference, health and reflection services except ModelInfer."""
-    own = {method.path: run for method in METHODS if (run := _inference_method(service, method)) is not None}
+    own = {
+        method.path: run
+        for method in METHODS
+        if (run := _inference_method(service, method)) is not None
+    }
     return own | {
         f"/{_HEALTH}/Check": _health_check(health),
         f"/{_HEALTH}/Watch": _health_watch(health),
@@ -50,7 +54,9 @@ def _inference_method(service: InferenceService, method: Method) -> Run | None:
     if method.name not in MANAGEMENT:
         return None
     files = method.name == "RepositoryModelLoad"  # a load may have a large message
-    return _management_call(service.management(method), service.max_message if files else MANAGEMENT_BYTES)
+    return _management_call(
+        service.management(method), service.max_message if files else MANAGEMENT_BYTES
+    )
 
 
 def _management_call(handler: Callable[[bytes, GrpcCall], Awaitable[Message]], limit: int) -> Run:
@@ -96,7 +102,9 @@ class _ReflectionCall:
     async def __call__(self, call: H2TaskCall) -> None:
         if self._servicer is None:
             self._servicer = await asyncio.to_thread(_reflection_servicer)
-        await _write_all(call, self._servicer.ServerReflectionInfo(_reflection_requests(call), None))
+        await _write_all(
+            call, self._servicer.ServerReflectionInfo(_reflection_requests(call), None)
+        )
 
 
 def _reflection_servicer() -> Any:
@@ -120,4 +128,6 @@ def _parse(kind: Any, raw: bytes) -> Any:
     try:
         return kind.FromString(decompress(raw, SMALL_LIMIT))
     except DecodeError:
-        raise InvalidArgument(f"unable to parse the request: its {len(raw)} bytes are not a valid message") from None
+        raise InvalidArgument(
+            f"unable to parse the request: its {len(raw)} bytes are not a valid message"
+        ) from None

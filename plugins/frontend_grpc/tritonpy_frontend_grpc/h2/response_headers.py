@@ -1,4 +1,4 @@
-"""Headers and trailers of gRPC responses, and their header blocks, encoded once for all connections."""
+"""Headers and trailers of gRPC responses, encoded once for all connections."""
 
 from __future__ import annotations
 

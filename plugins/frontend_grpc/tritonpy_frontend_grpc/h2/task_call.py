@@ -11,7 +11,13 @@ from tritonpy import Internal, TritonError, Unsupported
 from tritonpy_frontend_grpc.call import StreamingCall
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded
 from tritonpy_frontend_grpc.h2.compression import frame_message
-from tritonpy_frontend_grpc.h2.h2_call import CANCELLED, INCOMPLETE, MORE_MESSAGES, NO_MESSAGE, H2Call
+from tritonpy_frontend_grpc.h2.h2_call import (
+    CANCELLED,
+    INCOMPLETE,
+    MORE_MESSAGES,
+    NO_MESSAGE,
+    H2Call,
+)
 from tritonpy_frontend_grpc.h2.message_frames import MAX_MESSAGE_BYTES, MessageReader, prefix
 from tritonpy_frontend_grpc.h2.response_headers import (
     OK_TRAILERS,
@@ -39,8 +45,8 @@ _JOIN_BELOW = 4 * 1024
 class H2TaskCall(H2Call, StreamingCall, Receiver):
     """Receives and sends the messages of one call, with flow control in both directions.
 
-    Unread data reduces the client's window. Sending waits while the client does not read. The task is
-    cancelled when the client disconnects or the deadline passes; `over` is then set.
+    Unread data reduces the client's window. Sending waits while the client does not read. The task
+    is cancelled when the client disconnects or the deadline passes; `over` is then set.
     """
 
     over = False
@@ -70,7 +76,9 @@ class H2TaskCall(H2Call, StreamingCall, Receiver):
         self._direct_reader = _refuse
         self._parts.clear()
         self._is_done = True
-        self._data_waiter = self._memory_error = None  # a raised error refers to this object through its traceback
+        self._data_waiter = self._memory_error = (
+            None  # a raised error refers to this object through its traceback
+        )
 
     def account(self) -> ClientMemory | None:
         account: ClientMemory | None = self._stream.account  # type: ignore[assignment]  # the type that the server passed in
@@ -194,7 +202,12 @@ class H2TaskCall(H2Call, StreamingCall, Receiver):
     # What the server sends
 
     def try_write(self, message: bytes) -> bool:
-        if self._write_waiter is not None or not self._head_sent or self.compression is not None or self.over:
+        if (
+            self._write_waiter is not None
+            or not self._head_sent
+            or self.compression is not None
+            or self.over
+        ):
             return False
         if len(message) > MAX_MESSAGE_BYTES:  # `write` raises the error
             return False
@@ -261,7 +274,11 @@ class H2TaskCall(H2Call, StreamingCall, Receiver):
         elif head is None and not begun:
             stream.send(None, (), refusal_block(trailers))
         else:
-            stream.send(response_head_block(head) if head else None, (data,) if data else (), trailer_block(trailers))
+            stream.send(
+                response_head_block(head) if head else None,
+                (data,) if data else (),
+                trailer_block(trailers),
+            )
 
 
 def _refuse(_message: bytes) -> bool:

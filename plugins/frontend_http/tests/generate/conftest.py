@@ -15,7 +15,11 @@ from tritonpy import InferRequest, InferResponse, Tensor, TritonError
 def numbers(*values: float, request: InferRequest, final: bool = False) -> InferResponse:
     """Return a response with these values as output X."""
     return InferResponse(
-        [Tensor.from_numpy("X", np.array(values, np.float32))], request.model_name, 1, request.id, final=final
+        [Tensor.from_numpy("X", np.array(values, np.float32))],
+        request.model_name,
+        1,
+        request.id,
+        final=final,
     )
 
 

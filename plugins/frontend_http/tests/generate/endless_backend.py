@@ -75,7 +75,9 @@ class EndlessBackend(Backend):
 
 
 @contextmanager
-def endless_server(folder: Path, **http: Any) -> Iterator[tuple[RunningServer, list[EndlessRequest]]]:
+def endless_server(
+    folder: Path, **http: Any
+) -> Iterator[tuple[RunningServer, list[EndlessRequest]]]:
     """Serve the model `endless` over HTTP; the list contains all of its requests."""
     served: list[EndlessRequest] = []
     backend = type("BoundEndlessBackend", (EndlessBackend,), {"served": served})

@@ -44,7 +44,12 @@ def test_one_response_is_one_event(server):
 
 
 def test_parameters_and_version_reach_the_model(server, engine):
-    assert server.call("POST", "/v2/models/echo/versions/1/generate", {"X": 1, "parameters": {"a": "b"}}).status == 200
+    assert (
+        server.call(
+            "POST", "/v2/models/echo/versions/1/generate", {"X": 1, "parameters": {"a": "b"}}
+        ).status
+        == 200
+    )
     request = engine.requests[0]
     given: dict[str, ParameterValue] = dict(request.parameters)
     assert (request.model_version, given, request.accepts_decoupled) == (1, {"a": "b"}, True)
@@ -68,7 +73,11 @@ def test_no_response_is_no_event(server, engine, decoupled_responses):
 def test_generate_requires_exactly_one_response(server, engine, decoupled_responses, values):
     engine.answer = decoupled_responses(*values)
     reply = server.call("POST", GENERATE, {"X": 1})
-    assert (reply.status, reply.error, reply.headers["content-type"]) == (200, NOT_ONE, "application/json")
+    assert (reply.status, reply.error, reply.headers["content-type"]) == (
+        200,
+        NOT_ONE,
+        "application/json",
+    )
 
 
 def test_generate_accepts_one_response_and_an_empty_final_one(server, engine, decoupled_responses):
@@ -93,7 +102,11 @@ def test_a_later_error_is_an_event(server, engine, decoupled_responses):
 def test_an_error_as_only_response_is_the_document(server, engine, decoupled_responses):
     engine.answer = decoupled_responses(Unavailable("no more"))
     reply = server.call("POST", GENERATE, {"X": 1})
-    assert (reply.status, reply.error, reply.headers["transfer-encoding"]) == (400, "no more", "chunked")
+    assert (reply.status, reply.error, reply.headers["transfer-encoding"]) == (
+        400,
+        "no more",
+        "chunked",
+    )
 
 
 def test_an_output_without_json_representation_is_an_error(server, engine):
@@ -140,7 +153,10 @@ def test_errors_have_a_fixed_precedence(server):
     packed = {"Content-Encoding": "gzip"}
     assert "unknown model" in server.call("POST", "/v2/models/nope/generate", b"{", packed).error
     reply = server.call("POST", GENERATE, b"{", packed)
-    assert (reply.status, reply.error) == (400, "Unsupported content-encoding, only 'identity' is supported.")
+    assert (reply.status, reply.error) == (
+        400,
+        "Unsupported content-encoding, only 'identity' is supported.",
+    )
     assert server.call("POST", GENERATE, {"X": 1}, {"Content-Encoding": "identity"}).status == 200
 
 
@@ -157,7 +173,9 @@ def test_an_oversized_body_is_refused_and_the_connection_stays_open(start_server
     connection.request("POST", GENERATE, iter([large[:3000], large[3000:]]) if chunked else large)
     reply = connection.getresponse()
     assert reply.status == 400
-    assert json.loads(reply.read())["error"].startswith(f"request JSON size of {len(large)} bytes exceeds")
+    assert json.loads(reply.read())["error"].startswith(
+        f"request JSON size of {len(large)} bytes exceeds"
+    )
     connection.request("POST", GENERATE, b'{"X":1}')
     assert connection.getresponse().status == 200
     connection.close()
@@ -166,7 +184,11 @@ def test_an_oversized_body_is_refused_and_the_connection_stays_open(start_server
 def test_a_refusal_of_the_model_is_plain_json(server, engine):
     engine.error = Internal("broken")
     reply = server.call("POST", STREAM, {"X": 1})
-    assert (reply.status, reply.error, reply.headers["content-type"]) == (500, "broken", "application/json")
+    assert (reply.status, reply.error, reply.headers["content-type"]) == (
+        500,
+        "broken",
+        "application/json",
+    )
 
 
 def test_an_exception_is_an_internal_error(server, engine, caplog):
@@ -179,15 +201,21 @@ def test_an_exception_is_an_internal_error(server, engine, caplog):
 
 def test_load_metrics_are_sent_on_request(server, engine, monkeypatch):
     blocks = {"used": 1.0, "max": 4.0, "tokens_per": 64.0}
-    metrics = [MetricSnapshot({"kv_cache_block_type": kind}, value) for kind, value in blocks.items()]
+    metrics = [
+        MetricSnapshot({"kv_cache_block_type": kind}, value) for kind, value in blocks.items()
+    ]
     family = FamilySnapshot("nv_trt_llm_kv_cache_block_metrics", "", MetricKind.GAUGE, metrics)
     monkeypatch.setattr(engine, "custom_metrics", lambda: [family])
     for path in (GENERATE, STREAM):
         values = {
-            format_: server.call("POST", path, {"X": 1}, {"Endpoint-Load-Metrics-Format": format_}).headers
+            format_: server.call(
+                "POST", path, {"X": 1}, {"Endpoint-Load-Metrics-Format": format_}
+            ).headers
             for format_ in ("text", "json", "other")
         }
-        expected = "TEXT named_metrics.kv_cache_utilization=0.250000, named_metrics.max_token_capacity=256"
+        expected = (
+            "TEXT named_metrics.kv_cache_utilization=0.250000, named_metrics.max_token_capacity=256"
+        )
         assert values["text"]["endpoint-load-metrics"] == expected
         assert values["json"]["endpoint-load-metrics"].startswith('JSON {"named_metrics":{')
         assert "endpoint-load-metrics" not in values["other"]
@@ -229,7 +257,13 @@ def recorded_trace(server):
 def test_a_trace_has_receive_and_send_times(server, recorded_trace, path):
     assert server.call("POST", path, {"X": 1}).status == 200
     eventually(lambda: "end" in recorded_trace.values, server)  # the client has its answer before
-    assert recorded_trace.values == ["HTTP_RECV_START", "HTTP_RECV_END", "HTTP_SEND_START", "HTTP_SEND_END", "end"]
+    assert recorded_trace.values == [
+        "HTTP_RECV_START",
+        "HTTP_RECV_END",
+        "HTTP_SEND_START",
+        "HTTP_SEND_END",
+        "end",
+    ]
 
 
 def test_the_trace_of_a_refused_call_ends(server, engine, recorded_trace):
@@ -261,7 +295,9 @@ def test_the_first_response_is_sent_immediately(server, engine, decoupled_respon
     connection.close()
 
 
-def test_a_disconnect_cancels_the_request_and_releases_the_producer(server, engine, decoupled_responses):
+def test_a_disconnect_cancels_the_request_and_releases_the_producer(
+    server, engine, decoupled_responses
+):
     engine.hold = True
     cancelled, ready = threading.Event(), threading.Event()
     connection = server.connect()
@@ -309,7 +345,9 @@ def test_responses_on_one_connection_are_in_order(server, raw_connection):
     connection = raw_connection(server.port)
     body = b'{"X":%d}'
     connection.sendall(
-        b"".join(head(path, body % n) + body % n for n, path in enumerate((STREAM, GENERATE, STREAM)))
+        b"".join(
+            head(path, body % n) + body % n for n, path in enumerate((STREAM, GENERATE, STREAM))
+        )
         + head("/v2/models/nope/generate", b"{}", "Connection: close")
         + b"{}"
     )

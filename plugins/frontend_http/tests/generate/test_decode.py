@@ -26,7 +26,9 @@ def refusal(document, kind=TritonError, **options):
 
 
 def test_input_names_become_tensors_and_others_parameters():
-    request = mapped({"PROMPT": "hi", "temperature": 0.5, "N": [1, 2], "top_k": 3, "stream": True, "stop": "."})
+    request = mapped(
+        {"PROMPT": "hi", "temperature": 0.5, "N": [1, 2], "top_k": 3, "stream": True, "stop": "."}
+    )
     assert {name: (one.shape, one.numpy().tolist()) for name, one in request.inputs.items()} == {
         "PROMPT": ((1, 1), [[b"hi"]]),
         "N": ((2,), [1, 2]),
@@ -59,7 +61,10 @@ def test_the_id_is_also_a_parameter():
     assert (request.id, request.parameters) == ("7", {"id": "7"})
     nested = mapped({"parameters": {"id": "7"}})
     assert (nested.id, nested.parameters) == ("", {"id": "7"})
-    assert refusal({"id": 5}, Internal) == "Unable to parse 'id': attempt to access JSON non-string as string"
+    assert (
+        refusal({"id": 5}, Internal)
+        == "Unable to parse 'id': attempt to access JSON non-string as string"
+    )
 
 
 def test_an_input_may_be_named_id():
@@ -83,14 +88,21 @@ def test_protocol_parameters_have_no_special_meaning():
 
 def test_integers_above_64_bits_become_floats():
     request = mapped({"a": 2**63 - 1, "b": 2**63, "c": -(2**63)})
-    assert {name: type(value) for name, value in request.parameters.items()} == {"a": int, "b": float, "c": int}
+    assert {name: type(value) for name, value in request.parameters.items()} == {
+        "a": int,
+        "b": float,
+        "c": int,
+    }
 
 
 @pytest.mark.parametrize("value", [None, [1], [], {}, {"x": 1}])
 def test_a_parameter_is_a_single_value(value):
     text = "parameter 'x' has invalid type. It should be either 'int', 'bool', or 'string'."
     assert refusal({"x": value}, InvalidArgument) == text
-    assert refusal({"parameters": {"x": value}}, InvalidArgument) == f"Converting keyword: 'parameters': {text}"
+    assert (
+        refusal({"parameters": {"x": value}}, InvalidArgument)
+        == f"Converting keyword: 'parameters': {text}"
+    )
 
 
 @pytest.mark.parametrize("value", [None, 3, "x", [], [{}]])
@@ -118,8 +130,13 @@ def test_an_input_named_parameters_is_refused():
 def test_a_duplicate_input_is_refused():
     again = "[request id: <id_unknown>] input 'N' already exists in request"
     assert refusal(b'{"N":1,"N":2}', InvalidArgument) == again
-    assert refusal({"N": 1, "parameters": {"N": 2}}, InvalidArgument) == f"Converting keyword: 'parameters': {again}"
-    assert refusal(b'{"id":"7","N":1,"N":2}', InvalidArgument).startswith("[request id: 7] input 'N'")
+    assert (
+        refusal({"N": 1, "parameters": {"N": 2}}, InvalidArgument)
+        == f"Converting keyword: 'parameters': {again}"
+    )
+    assert refusal(b'{"id":"7","N":1,"N":2}', InvalidArgument).startswith(
+        "[request id: 7] input 'N'"
+    )
 
 
 def test_errors_of_nested_tensors_keep_their_code():
@@ -139,7 +156,9 @@ def test_members_are_read_in_order():
 
 def test_each_level_has_its_own_limit():
     inputs = [TensorMetadata(name, "INT8", [-1]) for name in "XYZ"]
-    assert len(mapped({"X": [1, 2], "parameters": {"Y": [1, 2]}}, inputs=inputs, limit=2).inputs) == 2
+    assert (
+        len(mapped({"X": [1, 2], "parameters": {"Y": [1, 2]}}, inputs=inputs, limit=2).inputs) == 2
+    )
     assert refusal({"X": [1, 2], "Z": 1}, InvalidArgument, inputs=inputs, limit=2).startswith(
         "request size of 2 bytes with input 'Z' of size 1 bytes exceeds the maximum allowed input size of 2."
     )
@@ -164,16 +183,31 @@ def test_the_body_must_be_json(raw, text):
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 )
-names = st.sampled_from(["PROMPT", "N", "id", "parameters", "temperature", ""]) | st.text(max_size=3)
-plain_values = st.text(max_size=5) | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False)
+names = st.sampled_from(["PROMPT", "N", "id", "parameters", "temperature", ""]) | st.text(
+    max_size=3
+)
+plain_values = (
+    st.text(max_size=5)
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False)
+)
 
 
-@given(st.lists(st.tuples(names, json_values | st.dictionaries(names, json_values, max_size=3)), max_size=5))
+@given(
+    st.lists(
+        st.tuples(names, json_values | st.dictionaries(names, json_values, max_size=3)), max_size=5
+    )
+)
 def test_arbitrary_objects_are_decoded_or_refused(members):
-    raw = ("{" + ",".join(f"{json.dumps(name)}:{json.dumps(value)}" for name, value in members) + "}").encode()
+    raw = (
+        "{" + ",".join(f"{json.dumps(name)}:{json.dumps(value)}" for name, value in members) + "}"
+    ).encode()
     try:
         request = mapped(raw)
     except TritonError as error:
@@ -193,7 +227,8 @@ def test_arbitrary_bytes_are_decoded_or_refused(raw):
 
 @given(
     st.dictionaries(
-        st.text(max_size=4).filter(lambda name: name not in ("PROMPT", "N", "parameters", "id")), plain_values
+        st.text(max_size=4).filter(lambda name: name not in ("PROMPT", "N", "parameters", "id")),
+        plain_values,
     ),
     st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1),
     st.lists(st.text(max_size=6), min_size=1),
@@ -201,7 +236,9 @@ def test_arbitrary_bytes_are_decoded_or_refused(raw):
 )
 def test_values_are_passed_to_the_model_unchanged(parameters, numbers, texts, nested):
     tensors = {"N": numbers, "PROMPT": texts}
-    document = {**tensors, "parameters": parameters} if nested else {**parameters, "parameters": tensors}
+    document = (
+        {**tensors, "parameters": parameters} if nested else {**parameters, "parameters": tensors}
+    )
     request = mapped(document)
     assert request.parameters == parameters
     assert request.inputs["N"].numpy().tolist() == numbers
@@ -233,5 +270,7 @@ def test_the_error_of_a_model_without_parameters_names_none():
 
 
 def test_known_parameters_and_the_id_are_accepted():
-    request = mapped({"PROMPT": "p", "id": "7", "max_tokens": 5, "parameters": {"temperature": 0}}, known=KNOWN)
+    request = mapped(
+        {"PROMPT": "p", "id": "7", "max_tokens": 5, "parameters": {"temperature": 0}}, known=KNOWN
+    )
     assert request.parameters == {"id": "7", "max_tokens": 5, "temperature": 0}

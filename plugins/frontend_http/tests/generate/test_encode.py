@@ -16,9 +16,14 @@ def encoded(*tensors: Tensor, **fields):
 
 
 def test_a_response_has_sorted_members(tensor):
-    status, body = encoded(tensor("Z", [1, 2]), tensor("A", [3]), id="7", parameters={"b": True, "n": 3, "f": 0.5})
+    status, body = encoded(
+        tensor("Z", [1, 2]), tensor("A", [3]), id="7", parameters={"b": True, "n": 3, "f": 0.5}
+    )
     assert status == 200
-    assert body == b'{"A":3.0,"Z":[1.0,2.0],"b":true,"f":0.5,"id":"7","model_name":"m","model_version":"2","n":3}'
+    assert (
+        body
+        == b'{"A":3.0,"Z":[1.0,2.0],"b":true,"f":0.5,"id":"7","model_name":"m","model_version":"2","n":3}'
+    )
 
 
 def test_the_id_is_optional(tensor):
@@ -57,7 +62,9 @@ def test_non_utf8_strings_are_written_byte_by_byte():
 
 def test_model_takes_precedence_over_parameters_and_those_over_outputs(tensor):
     found = json.loads(
-        encoded(tensor("id", [1]), tensor("p", [2]), id="7", parameters={"model_name": "x", "p": "own"})[1]
+        encoded(
+            tensor("id", [1]), tensor("p", [2]), id="7", parameters={"model_name": "x", "p": "own"}
+        )[1]
     )
     assert found == {"id": "7", "p": "own", "model_name": "m", "model_version": "2"}
 
@@ -71,9 +78,13 @@ def test_an_error_is_encoded_as_its_text(error):
 def test_an_output_without_json_representation_is_an_error(datatype):
     status, body = encoded(Tensor.from_buffer("X", datatype, (1,), b"\0\0"))
     assert status == 400
-    assert json.loads(body)["error"].startswith(f"sending {datatype} data via JSON is not supported")
+    assert json.loads(body)["error"].startswith(
+        f"sending {datatype} data via JSON is not supported"
+    )
 
 
 def test_an_event_is_one_line_of_data(tensor):
-    answer = encode_response(InferResponse([Tensor.from_numpy("X", np.array([b"a\nb"], np.object_))], "m", 1))
+    answer = encode_response(
+        InferResponse([Tensor.from_numpy("X", np.array([b"a\nb"], np.object_))], "m", 1)
+    )
     assert answer.event() == b'data: {"X":"a\\nb","model_name":"m","model_version":"1"}\n\n'

@@ -14,14 +14,22 @@ FAMILY = "nv_trt_llm_kv_cache_block_metrics"
 
 
 def families(name: str = FAMILY, **values: float):
-    metrics = [MetricSnapshot({"kv_cache_block_type": kind, "model": "m"}, value) for kind, value in values.items()]
-    other = FamilySnapshot("other", "", MetricKind.GAUGE, [MetricSnapshot({"kv_cache_block_type": "used"}, 99)])
+    metrics = [
+        MetricSnapshot({"kv_cache_block_type": kind, "model": "m"}, value)
+        for kind, value in values.items()
+    ]
+    other = FamilySnapshot(
+        "other", "", MetricKind.GAUGE, [MetricSnapshot({"kv_cache_block_type": "used"}, 99)]
+    )
     return [other, FamilySnapshot(name, "", MetricKind.GAUGE, [MetricSnapshot({}, 5), *metrics])]
 
 
 def test_cache_usage_is_formatted_as_text():
     value = load_metrics("text", families(used=15, max=50, tokens_per=64, free=35), LOG)
-    assert value == "TEXT named_metrics.kv_cache_utilization=0.300000, named_metrics.max_token_capacity=3200"
+    assert (
+        value
+        == "TEXT named_metrics.kv_cache_utilization=0.300000, named_metrics.max_token_capacity=3200"
+    )
 
 
 def test_cache_usage_is_formatted_as_json():
@@ -33,7 +41,9 @@ def test_cache_usage_is_formatted_as_json():
 
 
 def test_a_cache_without_blocks_has_zero_utilization():
-    assert "kv_cache_utilization=0.000000" in load_metrics("text", families(used=0, max=0, tokens_per=64), LOG)
+    assert "kv_cache_utilization=0.000000" in load_metrics(
+        "text", families(used=0, max=0, tokens_per=64), LOG
+    )
 
 
 @pytest.mark.parametrize("missing", ["used", "max", "tokens_per"])

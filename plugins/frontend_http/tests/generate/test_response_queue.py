@@ -79,7 +79,11 @@ def test_abandon_discards_responses_and_releases_the_producer():
         assert await answers.next() is None
         put(answers, response())
         assert await answers.next() is None
-        assert (answers.flow_control.responses, answers.flow_control.nbytes, answers.complete) == (0, 0, False)
+        assert (answers.flow_control.responses, answers.flow_control.nbytes, answers.complete) == (
+            0,
+            0,
+            False,
+        )
 
     run(scenario)
 

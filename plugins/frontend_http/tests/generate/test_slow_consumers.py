@@ -29,7 +29,9 @@ def wait_for(condition: Callable[[], bool], event: str) -> None:
         time.sleep(0.01)
 
 
-def open_stream(port: int, count: int, name: str, receive_buffer: int | None = None) -> socket.socket:
+def open_stream(
+    port: int, count: int, name: str, receive_buffer: int | None = None
+) -> socket.socket:
     """Request a stream of `count` responses, endless if negative, and read nothing."""
     connection = socket.socket()
     if receive_buffer is not None:
@@ -68,9 +70,26 @@ def growth(before: int) -> int:
 
 
 @pytest.mark.usefixtures("many_descriptors")
+def assert_bounded(flow_controls, transports) -> None:
+    assert all(flow_control.responses <= MAX_RESPONSES for flow_control in flow_controls)
+    assert all(flow_control.nbytes < MAX_BYTES + RESPONSE_BYTES for flow_control in flow_controls)
+    assert all(
+        transport.get_write_buffer_size() <= HIGH_WATER + EVENT_BYTES for transport in transports
+    )
+
+
+def read_indices(stream, lines: int) -> list[int]:
+    """Read `lines` lines of an event stream and return the INDEX of each event."""
+    with stream.makefile("rb") as reader:
+        read = [reader.readline() for _ in range(lines)]
+    return [json.loads(line[6:])["INDEX"] for line in read if line.startswith(b"data: ")]
+
+
 def test_a_thousand_slow_consumers_use_bounded_memory(tmp_path):
     with (
-        endless_server(tmp_path, max_waiting_answers=MAX_RESPONSES, max_waiting_bytes=MAX_BYTES) as (server, served),
+        endless_server(
+            tmp_path, max_waiting_answers=MAX_RESPONSES, max_waiting_bytes=MAX_BYTES
+        ) as (server, served),
         ExitStack() as open_sockets,
     ):
         port = int(server.http.rpartition(":")[2])
@@ -79,7 +98,8 @@ def test_a_thousand_slow_consumers_use_bounded_memory(tmp_path):
         http._acceptor._sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16 * 1024)
         before = psutil.Process().memory_info().rss
         slow = [
-            open_sockets.enter_context(open_stream(port, -1, str(n), receive_buffer=4096)) for n in range(CONSUMERS)
+            open_sockets.enter_context(open_stream(port, -1, str(n), receive_buffer=4096))
+            for n in range(CONSUMERS)
         ]
         wait_for(lambda: len(served) == CONSUMERS, "every request reached the model")
         endless = list(served)
@@ -92,39 +112,34 @@ def test_a_thousand_slow_consumers_use_bounded_memory(tmp_path):
                 connection.flow.write_paused for connection in connections
             )
 
-        def assert_bounded() -> None:
-            assert all(flow_control.responses <= MAX_RESPONSES for flow_control in flow_controls)
-            assert all(flow_control.nbytes < MAX_BYTES + RESPONSE_BYTES for flow_control in flow_controls)
-            assert all(transport.get_write_buffer_size() <= HIGH_WATER + EVENT_BYTES for transport in transports)
-
         wait_for(all_blocked, "every stream blocked")
         assert len(transports) == CONSUMERS
-        assert_bounded()
+        assert_bounded(flow_controls, transports)
         sent = {one.request.id: one.sent for one in endless}
 
         # A reading client gets all responses. Meanwhile, none are produced for the others.
         fast = open_sockets.enter_context(open_stream(port, 2000, "fast"))
         assert indices(fast) == list(range(2000))
         assert {one.request.id: one.sent for one in endless} == sent
-        assert_bounded()
+        assert_bounded(flow_controls, transports)
 
         # If one client starts to read, only its stream continues.
-        reader = slow[0].makefile("rb")
-        lines = [reader.readline() for _ in range(6000)]
-        reader.close()
-        read = [json.loads(line[6:])["INDEX"] for line in lines if line.startswith(b"data: ")]
+        read = read_indices(slow[0], 6000)
         assert read == list(range(len(read)))
         assert len(read) > sent["0"]
         wait_for(all_blocked, "the stream blocked again")
         assert {one.request.id for one in endless if one.sent != sent[one.request.id]} == {"0"}
-        assert_bounded()
+        assert_bounded(flow_controls, transports)
 
         waiting = sum(flow_control.nbytes for flow_control in flow_controls)
         unsent = sum(transport.get_write_buffer_size() for transport in transports)
-        print(f"{waiting} bytes wait for flow control, {unsent} in transports; memory grew by {growth(before)}")
+        print(f"{waiting} bytes wait, {unsent} are in transports; memory grew by {growth(before)}")
 
         # Disconnecting ends the requests.
         open_sockets.close()
         wait_for(lambda: all(one.request.finished for one in served), "every request ended")
         assert all(one.request.cancelled for one in endless)
-        wait_for(lambda: not any(flow_control.responses for flow_control in flow_controls), "no response waits")
+        wait_for(
+            lambda: not any(flow_control.responses for flow_control in flow_controls),
+            "no response waits",
+        )

@@ -39,7 +39,16 @@ def test_the_last_variable_dimension_is_inferred(shape, count, fitted):
 
 @pytest.mark.parametrize(
     ("shape", "count"),
-    [((1,), 2), ((3,), 2), ((-1, 3), 4), ((2, 3), 5), ((2, 3), 12), ((), 2), ((0,), 1), ((-1, 0), 1)],
+    [
+        ((1,), 2),
+        ((3,), 2),
+        ((-1, 3), 4),
+        ((2, 3), 5),
+        ((2, 3), 12),
+        ((), 2),
+        ((0,), 1),
+        ((-1, 0), 1),
+    ],
 )
 def test_an_element_count_that_does_not_fit_is_refused(shape, count):
     with pytest.raises(InvalidArgument) as caught:
@@ -103,17 +112,49 @@ def test_nested_strings_are_flattened():
 @pytest.mark.parametrize(
     ("datatype", "value", "text"),
     [
-        ("INT32", "a", "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer"),
-        ("INT32", None, "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer"),
-        ("INT32", 1.5, "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer"),
-        ("INT64", 2**63, "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer"),
-        ("UINT8", -1, "Unable to parse 'data': attempt to access JSON non-unsigned-integer as unsigned-integer"),
+        (
+            "INT32",
+            "a",
+            "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer",
+        ),
+        (
+            "INT32",
+            None,
+            "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer",
+        ),
+        (
+            "INT32",
+            1.5,
+            "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer",
+        ),
+        (
+            "INT64",
+            2**63,
+            "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer",
+        ),
+        (
+            "UINT8",
+            -1,
+            "Unable to parse 'data': attempt to access JSON non-unsigned-integer as unsigned-integer",
+        ),
         ("BOOL", 1, "Unable to parse 'data': attempt to access JSON non-boolean as boolean"),
         ("FP32", True, "Unable to parse 'data': attempt to access JSON non-number as double"),
-        ("INT32", [[1, 2]], "Unable to parse 'data': Shape does not match true shape of 'data' field"),
+        (
+            "INT32",
+            [[1, 2]],
+            "Unable to parse 'data': Shape does not match true shape of 'data' field",
+        ),
         ("INT32", [[]], "Failed to parse 'data' field: shape does not match true shape"),
-        ("BYTES", 3, "Unable to parse JSON bytes array: attempt to access JSON non-string as string"),
-        ("BYTES", [["a", 1]], "Unable to parse JSON bytes array: attempt to access JSON non-string as string"),
+        (
+            "BYTES",
+            3,
+            "Unable to parse JSON bytes array: attempt to access JSON non-string as string",
+        ),
+        (
+            "BYTES",
+            [["a", 1]],
+            "Unable to parse JSON bytes array: attempt to access JSON non-string as string",
+        ),
     ],
 )
 def test_values_of_the_wrong_type_or_number_are_refused(datatype, value, text):
@@ -124,7 +165,9 @@ def test_values_of_the_wrong_type_or_number_are_refused(datatype, value, text):
 
 @pytest.mark.parametrize("datatype", ["FP16", "BF16"])
 def test_half_precision_is_refused(datatype):
-    with pytest.raises(InvalidArgument, match=rf"receiving {datatype} data via JSON is not supported.*for input X"):
+    with pytest.raises(
+        InvalidArgument, match=rf"receiving {datatype} data via JSON is not supported.*for input X"
+    ):
         tensor(1, datatype)
 
 
@@ -152,7 +195,9 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.tuples(inner),
     max_leaves=12,
 )
-datatypes = st.sampled_from(["BOOL", "INT8", "INT64", "UINT16", "UINT64", "FP16", "BF16", "FP32", "FP64", "BYTES"])
+datatypes = st.sampled_from(
+    ["BOOL", "INT8", "INT64", "UINT16", "UINT64", "FP16", "BF16", "FP32", "FP64", "BYTES"]
+)
 
 
 @given(datatypes, st.lists(st.sampled_from([-1, 1, 2, 3]), min_size=1, max_size=3), values)

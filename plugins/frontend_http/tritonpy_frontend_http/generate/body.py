@@ -28,7 +28,10 @@ class BodyReader:
     """
 
     def __init__(
-        self, limit: int = 64 * 1024 * 1024, max_body_bytes: int = 0, memory: RequestMemory | None = None
+        self,
+        limit: int = 64 * 1024 * 1024,
+        max_body_bytes: int = 0,
+        memory: RequestMemory | None = None,
     ) -> None:
         self.limit = limit
         self._max_body_bytes = max_body_bytes
@@ -72,8 +75,8 @@ class BodyReader:
     async def management_body(self, scope: Any, receive: Any, *, files: bool = False) -> bytes:
         """Return the body of a management call. Only a call with `files` may have a large body.
 
-        The memory stays reserved as long as the scope exists. Raises TritonError as soon as the body
-        is known to be too large, and Cancelled if the client disconnected.
+        The memory stays reserved as long as the scope exists. Raises TritonError as soon as the
+        body is known to be too large, and Cancelled if the client disconnected.
         """
         memory = scope.setdefault("state", {})["body_memory"] = self.reservation()
         declared = declared_size(dict(scope["headers"]))
@@ -104,5 +107,7 @@ def _bounded(receive: Any) -> Any:
 def _check_management_size(size: int) -> None:
     if size > MANAGEMENT_BYTES:
         raise BodyTooLarge(
-            size, MANAGEMENT_BYTES, "Among management calls, only the load of a model may have a larger body."
+            size,
+            MANAGEMENT_BYTES,
+            "Among management calls, only the load of a model may have a larger body.",
         )

@@ -35,8 +35,9 @@ class GenerateCalls:
     """Serves the generate calls of a frontend on the running event loop.
 
     `make_flow_control` returns the `FlowControl` of one call, which bounds the responses that wait
-    for its client. `bodies` limits JSON and tensors of a request. `tracer` selects requests to trace.
-    With `forward_unknown`, parameters that the model does not read are passed on, as in Triton.
+    for its client. `bodies` limits JSON and tensors of a request. `tracer` selects requests to
+    trace. With `forward_unknown`, parameters that the model does not read are passed on, as in
+    Triton.
     """
 
     def __init__(
@@ -74,8 +75,14 @@ class GenerateCalls:
                 return
             self._bodies.check(body.size)
             members = read_members(body.data)
-            known = None if self._forward_unknown else self._engine.request_parameters(target.model, version)
-            request = decode_generate(members, target.model, version, inputs, self._sink, self._bodies.limit, known)
+            known = (
+                None
+                if self._forward_unknown
+                else self._engine.request_parameters(target.model, version)
+            )
+            request = decode_generate(
+                members, target.model, version, inputs, self._sink, self._bodies.limit, known
+            )
             del members
             if (context := scope["state"].get("context")) is not None:
                 context.apply_principal(request)
@@ -89,7 +96,9 @@ class GenerateCalls:
         try:
             first = await responses.next()
             if first is not None and first.refused and first.error is not None:
-                await _send_error(send, status_of(first.error), first.error.message, retry_headers(first.error))
+                await _send_error(
+                    send, status_of(first.error), first.error.message, retry_headers(first.error)
+                )
                 return
             _stamp(request, "HTTP_SEND_START")
             await self._respond(target, headers, first, responses, send)
@@ -100,7 +109,9 @@ class GenerateCalls:
             if request.trace is not None:
                 request.trace.end()
 
-    def _start(self, request: InferRequest, headers: Mapping[bytes, bytes], started_ns: int) -> ResponseQueue:
+    def _start(
+        self, request: InferRequest, headers: Mapping[bytes, bytes], started_ns: int
+    ) -> ResponseQueue:
         responses = request.tag = ResponseQueue(self._make_flow_control())
         request.received_ns = now_ns()
         if self._tracer.active:
@@ -114,9 +125,15 @@ class GenerateCalls:
         return responses
 
     def _to_triton_error(self, error: Exception) -> TritonError:
-        return error if isinstance(error, TritonError) else internal_error(self._log, "a generate call", error)
+        return (
+            error
+            if isinstance(error, TritonError)
+            else internal_error(self._log, "a generate call", error)
+        )
 
-    def _look_up(self, target: GenerateTarget, headers: Mapping[bytes, bytes]) -> tuple[int, Sequence[TensorMetadata]]:
+    def _look_up(
+        self, target: GenerateTarget, headers: Mapping[bytes, bytes]
+    ) -> tuple[int, Sequence[TensorMetadata]]:
         """Return version and inputs of the model.
 
         Raises TritonError if the head of the request is invalid.
@@ -141,7 +158,9 @@ class GenerateCalls:
         await send(_response_start(generate_response.status, [kind, *self._load_metrics(headers)]))
         if not target.streams:
             is_only = response is not None and await _is_only_response(responses)
-            await send(_body_part(generate_response.body if is_only else NOT_EXACTLY_ONE, more=False))
+            await send(
+                _body_part(generate_response.body if is_only else NOT_EXACTLY_ONE, more=False)
+            )
             return
         while response is not None:
             await send(_body_part(generate_response.event(), more=True))
@@ -161,7 +180,9 @@ class GenerateCalls:
     def _load_metrics(self, headers: Mapping[bytes, bytes]) -> Headers:
         if FORMAT_HEADER not in headers:
             return []
-        value = load_metrics(headers[FORMAT_HEADER].decode("latin-1"), self._engine.custom_metrics(), self._log)
+        value = load_metrics(
+            headers[FORMAT_HEADER].decode("latin-1"), self._engine.custom_metrics(), self._log
+        )
         return [(METRICS_HEADER, value.encode())] if value else []
 
 
@@ -169,7 +190,9 @@ def _deliver(request: InferRequest, response: InferResponse) -> None:
     request.tag.put(response)
 
 
-async def _cancel_on_disconnect(receive: Any, request: InferRequest, responses: ResponseQueue) -> None:
+async def _cancel_on_disconnect(
+    receive: Any, request: InferRequest, responses: ResponseQueue
+) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     _cancel(request, responses)
@@ -203,7 +226,9 @@ def _body_part(body: bytes, *, more: bool) -> dict[str, Any]:
     return {"type": "http.response.body", "body": body, "more_body": more}
 
 
-async def _send_error(send: Any, status: int, text: str, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
+async def _send_error(
+    send: Any, status: int, text: str, more: Sequence[tuple[bytes, bytes]] = ()
+) -> None:
     body = error_body(text)
     await send(_response_start(status, [JSON_TYPE, (b"content-length", b"%d" % len(body)), *more]))
     await send(_body_part(body, more=False))

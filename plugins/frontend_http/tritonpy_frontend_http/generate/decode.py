@@ -1,7 +1,7 @@
 """Decoding of the JSON of a generate call into `InferRequest`. Independent of transport and engine.
 
-A member with the name of an input becomes that tensor. Any other member becomes a request parameter.
-Members of `parameters` are treated like members of the outer object.
+A member with the name of an input becomes that tensor. Any other member becomes a request
+parameter. Members of `parameters` are treated like members of the outer object.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def decode_generate(
     the parameters that the model reads; others are rejected. None accepts all. Raises TritonError
     with Triton's texts.
     """
-    mapper = _RequestBuilder(InferRequest(model, {}, sink, version, _request_id(members)), inputs, limit)
+    mapper = _RequestBuilder(
+        InferRequest(model, {}, sink, version, _request_id(members)), inputs, limit
+    )
     mapper.add(members, mapper.add_nested)
     if known is not None:
         _refuse_unknown(mapper.request, [given.name for given in inputs], known)
@@ -66,7 +68,8 @@ def _refuse_unknown(request: InferRequest, inputs: Sequence[str], known: frozens
     for name in request.parameters:
         if name != "id" and name not in known:
             raise InvalidArgument(
-                f"unknown parameter '{name}' for model '{request.model_name}'{_suggestion(name, inputs, known)}"
+                f"unknown parameter '{name}' for model "
+                f"'{request.model_name}'{_suggestion(name, inputs, known)}"
             )
 
 
@@ -119,18 +122,25 @@ class _RequestBuilder:
     def add_nested(self, value: Any) -> None:
         """Add the members of `parameters`."""
         if _NESTED in self._inputs:
-            raise InvalidArgument(f"Keyword '{_NESTED}' for nested schema also given as input tensor name")
+            raise InvalidArgument(
+                f"Keyword '{_NESTED}' for nested schema also given as input tensor name"
+            )
         if not isinstance(value, JsonMembers):
             raise Internal(
-                f"Expected JSON object for keyword: '{_NESTED}': attempt to access JSON non-object as object"
+                f"Expected JSON object for keyword: '{_NESTED}': attempt to access JSON "
+                "non-object as object"
             )
         try:
             self.add(value)
         except TritonError as error:
-            raise error_of(error.code, f"Converting keyword: '{_NESTED}': {error.message}") from None
+            raise error_of(
+                error.code, f"Converting keyword: '{_NESTED}': {error.message}"
+            ) from None
 
     def _add_input(self, expected: TensorMetadata, value: Any, budget: ByteBudget) -> None:
         tensor = read_tensor(expected, value, budget)
         if tensor.name in self.request.inputs:
-            raise InvalidArgument(f"input '{tensor.name}' already exists in request").with_request_id(self.request.id)
+            raise InvalidArgument(
+                f"input '{tensor.name}' already exists in request"
+            ).with_request_id(self.request.id)
         self.request.inputs[tensor.name] = tensor

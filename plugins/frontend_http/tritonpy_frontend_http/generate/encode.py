@@ -29,16 +29,17 @@ class GenerateResponse(NamedTuple):
 
 EMPTY_RESPONSE = GenerateResponse(b"", _SUCCESS)
 NOT_EXACTLY_ONE = error_body(
-    "generate expects model to produce exactly 1 response, use generate stream for model that generates various number of responses"
+    "generate expects model to produce exactly 1 response, use generate stream for model that "
+    "generates various number of responses"
 )
 
 
 def encode_response(response: InferResponse) -> GenerateResponse:
     """Return the response as one JSON object with its members in alphabetical order.
 
-    The members are `id`, model, response parameters and outputs. If names collide, the first in this
-    list wins. An output of one element becomes a scalar, any other a flat array. A model error, or an
-    output that JSON cannot represent, becomes an error body.
+    The members are `id`, model, response parameters and outputs. If names collide, the first in
+    this list wins. An output of one element becomes a scalar, any other a flat array. A model
+    error, or an output that JSON cannot represent, becomes an error body.
     """
     try:
         if response.error is not None:

@@ -21,18 +21,29 @@ def load_metrics(format_: str, families: Iterable[FamilySnapshot], log: logging.
     """
     blocks = _blocks(families)
     if format_ not in {"text", "json"}:
-        log.error("no %s header: unknown format '%s', use text or json", METRICS_HEADER.decode(), format_)
+        log.error(
+            "no %s header: unknown format '%s', use text or json", METRICS_HEADER.decode(), format_
+        )
         return ""
     try:
         capacity = int(blocks["max"] * blocks["tokens_per"])
         utilization = blocks["used"] / blocks["max"] if blocks["max"] else 0.0
     except KeyError as missing:
-        log.error("no %s header: metric %s has no label %s=%s", METRICS_HEADER.decode(), _FAMILY, _LABEL, missing)
+        log.error(
+            "no %s header: metric %s has no label %s=%s",
+            METRICS_HEADER.decode(),
+            _FAMILY,
+            _LABEL,
+            missing,
+        )
         return ""
     if format_ == "json":
         named = {"kv_cache_utilization": utilization, "max_token_capacity": capacity}
         return "JSON " + json.dumps({"named_metrics": named}, separators=(",", ":"))
-    return f"TEXT named_metrics.kv_cache_utilization={utilization:f}, named_metrics.max_token_capacity={capacity}"
+    return (
+        f"TEXT named_metrics.kv_cache_utilization={utilization:f}, "
+        f"named_metrics.max_token_capacity={capacity}"
+    )
 
 
 def _blocks(families: Iterable[FamilySnapshot]) -> dict[str, float]:

@@ -26,7 +26,8 @@ class ByteBudget:
         """
         if self._used + size > self.limit:
             raise InvalidArgument(
-                f"request size of {self._used} bytes with input '{name}' of size {size} bytes exceeds the maximum allowed "
+                f"request size of {self._used} bytes with input '{name}' of size {size} bytes "
+                "exceeds the maximum allowed "
                 f"input size of {self.limit}. Use --http-max-input-size to increase the limit."
             )
         self._used += size

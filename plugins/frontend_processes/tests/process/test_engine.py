@@ -50,7 +50,9 @@ class CountingEngine(ForwardingEngine):
 def request_to(
     model: str, recorder: RecordingSink, values: object = (1.0, 2.0), dtype: object = np.float32
 ) -> InferRequest:
-    return InferRequest(model, {"IN": Tensor.from_numpy("IN", np.array(values, dtype))}, recorder.sink)
+    return InferRequest(
+        model, {"IN": Tensor.from_numpy("IN", np.array(values, dtype))}, recorder.sink
+    )
 
 
 def test_configurations_and_metadata_are_cached_until_models_change() -> None:

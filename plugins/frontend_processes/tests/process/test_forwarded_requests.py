@@ -14,7 +14,10 @@ from tritonpy_testing.toy_engine import ToyEngine
 
 def request_of(recorder: RecordingSink, elements: int, **fields: object) -> InferRequest:
     return InferRequest(
-        "identity", {"IN": Tensor.from_numpy("IN", np.ones(elements, np.float32))}, recorder.sink, **fields
+        "identity",
+        {"IN": Tensor.from_numpy("IN", np.ones(elements, np.float32))},
+        recorder.sink,
+        **fields,
     )  # type: ignore[arg-type]
 
 
@@ -25,9 +28,14 @@ def test_requests_of_one_loop_iteration_are_one_frame_unless_they_are_large() ->
         for elements, frames in ((16, 1), (1 << 21, 3)):
             before = len([frame for frame in engine.frames if frame.kind == kinds.INFER])
             requests = [request_of(recorder, elements) for _ in range(3)]
-            end.thread.do(lambda requests=requests: [end.engine.infer(request) for request in requests])
+            end.thread.do(
+                lambda requests=requests: [end.engine.infer(request) for request in requests]
+            )
             assert all(responses[0].error is None for responses in recorder.wait(*requests))
-            assert len([frame for frame in engine.frames if frame.kind == kinds.INFER]) - before == frames
+            assert (
+                len([frame for frame in engine.frames if frame.kind == kinds.INFER]) - before
+                == frames
+            )
 
 
 def test_a_request_that_cannot_be_sent_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +45,9 @@ def test_a_request_that_cannot_be_sent_fails_alone(monkeypatch: pytest.MonkeyPat
         end.engine.model_config("identity")
         send = end.connection.send
 
-        def fail(kind: int, words: object, rows: list[list[Tensor]] | None = None, *more: object) -> None:
+        def fail(
+            kind: int, words: object, rows: list[list[Tensor]] | None = None, *more: object
+        ) -> None:
             if any(tensor.nbytes > 1 << 16 for row in rows or () for tensor in row):
                 raise OSError(28, "No space left on device")
             send(kind, words, rows, *more)  # type: ignore[arg-type]
@@ -77,7 +87,10 @@ def test_names_of_regions_travel_without_data() -> None:
     with ToyEngine() as toy, linked(held := HoldingEngine(toy)) as (_, end):
         part = RegionSlice("r", 8, 16)
         request = InferRequest(
-            "identity", {"IN": Tensor("IN", "FP32", (4,), part)}, RecordingSink().sink, uses_regions=True
+            "identity",
+            {"IN": Tensor("IN", "FP32", (4,), part)},
+            RecordingSink().sink,
+            uses_regions=True,
         )
         end.engine.infer(request)
         assert held.wait().inputs["IN"].data == part

@@ -42,11 +42,18 @@ def test_the_engine_samples_and_gets_all_time_stamps() -> None:
             trace.stamp("RECV", 10 + number)
             end.engine.infer(request)
             recorder.wait(request)
-            end.thread.do(lambda trace=trace, number=number: (trace.stamp("SEND", 20 + number), trace.end()))
+            end.thread.do(
+                lambda trace=trace, number=number: (trace.stamp("SEND", 20 + number), trace.end())
+            )
         until(lambda: len(sink.families) == 2)
     assert sink.callers == [{"traceparent": "x"}] * 4
-    stamps = [[(stamp.name, stamp.ns) for stamp in family.traces[0].stamps()] for family in sink.families]
-    assert [(each[0], each[-1]) for each in stamps] == [(("RECV", 11), ("SEND", 21)), (("RECV", 13), ("SEND", 23))]
+    stamps = [
+        [(stamp.name, stamp.ns) for stamp in family.traces[0].stamps()] for family in sink.families
+    ]
+    assert [(each[0], each[-1]) for each in stamps] == [
+        (("RECV", 11), ("SEND", 21)),
+        (("RECV", 13), ("SEND", 23)),
+    ]
     tracer.close()
 
 

@@ -40,7 +40,10 @@ class FrontendEngine(RpcEngine):
         self._configs, self._metadata, self._parameters, self._single = {}, {}, {}, set()
 
     def infer(self, request: InferRequest) -> None:
-        if not request.accepts_decoupled and (request.model_name, request.model_version) not in self._single:
+        if (
+            not request.accepts_decoupled
+            and (request.model_name, request.model_version) not in self._single
+        ):
             self._check_caller(request)
         if request.cancelled:
             raise Cancelled("Request cancelled")
@@ -88,5 +91,7 @@ class FrontendEngine(RpcEngine):
         except TritonError:
             return  # the engine reports the error
         if decoupled:
-            raise DecoupledRefused(f"model '{name}' is decoupled, but the caller accepts only one response")
+            raise DecoupledRefused(
+                f"model '{name}' is decoupled, but the caller accepts only one response"
+            )
         single.add((name, version))

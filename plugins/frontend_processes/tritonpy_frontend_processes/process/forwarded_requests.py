@@ -31,7 +31,9 @@ class ForwardedRequests:
     `send` and `cancel` may be called in any thread, other methods run on the event loop.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, connection: Connection, tracer: FrontendTracer) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, connection: Connection, tracer: FrontendTracer
+    ) -> None:
         self._loop = loop
         self._connection = connection
         self._tracer = tracer
@@ -80,19 +82,25 @@ class ForwardedRequests:
             nbytes = 0
             while waiting and nbytes < _MAX_BYTES:
                 number, request = waiting.popleft()
-                nbytes += sum([getattr(tensor.data, "nbytes", 0) for tensor in request.inputs.values()])
+                nbytes += sum(
+                    [getattr(tensor.data, "nbytes", 0) for tensor in request.inputs.values()]
+                )
                 self._in_flight[number] = request
                 batch.append((number, request))
             self._send(batch)
         numbers = [
-            number for _ in range(len(self._cancelled)) if (number := self._cancelled.popleft()) in self._in_flight
+            number
+            for _ in range(len(self._cancelled))
+            if (number := self._cancelled.popleft()) in self._in_flight
         ]
         if numbers:
             self._connection.send(kinds.CANCEL, numbers)
 
     def _send(self, batch: Sequence[tuple[int, InferRequest]]) -> None:
         try:
-            words, rows, requested, extras = write_requests(batch, self._model_ids, self._tracer.trace_message)
+            words, rows, requested, extras = write_requests(
+                batch, self._model_ids, self._tracer.trace_message
+            )
             self._connection.send(kinds.INFER, words, rows, requested, extras)
             self._model_ids.announced()
         except Exception as error:
@@ -113,7 +121,9 @@ class ForwardedRequests:
             del self._in_flight[number]
             if request.trace is not None:
                 self._tracer.final_response(number, request.trace, traced)
-        nbytes = 0 if final else sum([getattr(tensor.data, "nbytes", 0) for tensor in response.outputs])
+        nbytes = (
+            0 if final else sum([getattr(tensor.data, "nbytes", 0) for tensor in response.outputs])
+        )
         try:
             request.sink.put(request, response)
         except Exception:

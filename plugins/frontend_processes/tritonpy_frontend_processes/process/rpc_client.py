@@ -49,7 +49,9 @@ class EngineRpcClient:
         if asyncio._get_running_loop() is self._loop:
             self._connection.send(Kind.NOTIFY, extras=extras)
         elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(lambda: self._connection.send(Kind.NOTIFY, extras=extras))
+            self._loop.call_soon_threadsafe(
+                lambda: self._connection.send(Kind.NOTIFY, extras=extras)
+            )
 
     def handle_reply(self, frame: Frame) -> None:
         """Handle a frame with the result of a call."""
@@ -61,12 +63,18 @@ class EngineRpcClient:
             reply.set_result(message.get("value"))
 
     def _send(
-        self, verb: str, arguments: dict[str, Any], rows: Sequence[Sequence[Tensor]] | None, reply: Future[Any]
+        self,
+        verb: str,
+        arguments: dict[str, Any],
+        rows: Sequence[Sequence[Tensor]] | None,
+        reply: Future[Any],
     ) -> None:
         number = next(self._numbers)
         self._open[number] = reply
         try:
-            self._connection.send(Kind.QUERY, [number], rows, None, {"verb": verb, "arguments": arguments})
+            self._connection.send(
+                Kind.QUERY, [number], rows, None, {"verb": verb, "arguments": arguments}
+            )
         except Exception as error:  # no memory for the frame
             del self._open[number]
             reply.set_exception(error)

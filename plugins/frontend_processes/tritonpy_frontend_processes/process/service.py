@@ -60,7 +60,10 @@ class FrontendService:
     """All parts of a frontend process, on its event loop."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, connection: socket.socket, parent_watcher: ParentWatcher
+        self,
+        loop: asyncio.AbstractEventLoop,
+        connection: socket.socket,
+        parent_watcher: ParentWatcher,
     ) -> None:
         self._loop = loop
         self._parent_watcher = parent_watcher
@@ -186,7 +189,12 @@ class FrontendService:
 def _claims(start: StartMessage, sockets: Sequence[int]) -> dict[str, Claim]:
     left = iter(sockets)
     return {
-        name: Claim(claim.address, claim.port, socket.socket(fileno=next(left)) if claim.listens else None, start.index)
+        name: Claim(
+            claim.address,
+            claim.port,
+            socket.socket(fileno=next(left)) if claim.listens else None,
+            start.index,
+        )
         for name, claim in start.claims.items()
     }
 

@@ -35,7 +35,9 @@ class FrontendTracer(Tracer):
     `notify(number, stamps)` is called with the time stamps of a chosen request when it ends.
     """
 
-    def __init__(self, state: TracerState, notify: Callable[[int, list[tuple[str, int]]], None]) -> None:
+    def __init__(
+        self, state: TracerState, notify: Callable[[int, list[tuple[str, int]]], None]
+    ) -> None:
         self._notify = notify
         self.follow(state)
 
@@ -44,7 +46,9 @@ class FrontendTracer(Tracer):
         self.active, self.headers = state.active, state.headers
 
     def sample(self, model_name: str, headers: Mapping[str, str]) -> Trace | None:
-        family = TraceFamily(TraceLevel.TIMESTAMPS, None, dict(headers), _trace_started, self._ended)
+        family = TraceFamily(
+            TraceLevel.TIMESTAMPS, None, dict(headers), _trace_started, self._ended
+        )
         family.state = _TraceState()
         return family.trace()
 

@@ -50,7 +50,9 @@ def test_another_process_verifies_a_blob_once(blobs, tmp_path, monkeypatch):
 
     other, read = Blobs(tmp_path / "blobs"), []
     file_digests = module.file_digests
-    monkeypatch.setattr(module, "file_digests", lambda path: read.append(path) or file_digests(path))
+    monkeypatch.setattr(
+        module, "file_digests", lambda path: read.append(path) or file_digests(path)
+    )
     assert other.is_intact(DIGEST)
     other.touch(DIGEST)
     assert other.is_intact(DIGEST)

@@ -36,7 +36,9 @@ def test_a_lock_that_is_held_is_waited_for(tmp_path):
 
 def test_a_killed_process_releases_its_lock(tmp_path):
     code = f"import sys; from pathlib import Path; from tritonpy_repo_cloud.cache.file_lock import try_lock; try_lock(Path({str(tmp_path / 'lock')!r})); print('held', flush=True); sys.stdin.read()"
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdout.readline() == b"held\n"
     assert try_lock(tmp_path / "lock") is None
     process.kill()

@@ -16,7 +16,8 @@ def test_the_cache_belongs_to_its_user_alone(tmp_path):
 def test_a_folder_that_cannot_be_created_fails_the_start(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(
-        StartupError, match=r"the cache of model repositories cannot be created in .*; set another folder"
+        StartupError,
+        match=r"the cache of model repositories cannot be created in .*; set another folder",
     ):
         CacheFolder(tmp_path / "file" / "cache").make()
 
@@ -25,7 +26,8 @@ def test_a_default_folder_that_everybody_may_write_into_is_refused(tmp_path):
     (tmp_path / "tritonpy-1").mkdir()
     (tmp_path / "tritonpy-1").chmod(0o777)
     with pytest.raises(
-        StartupError, match=r"cannot be created in .*/repositories: everybody may write into .*/tritonpy-1; set"
+        StartupError,
+        match=r"cannot be created in .*/repositories: everybody may write into .*/tritonpy-1; set",
     ):
         CacheFolder(tmp_path / "tritonpy-1" / "repositories", configured=False).make()
     assert list((tmp_path / "tritonpy-1" / "repositories").iterdir()) == []
@@ -36,7 +38,8 @@ def test_a_configured_folder_that_everybody_may_write_into_is_warned_of(tmp_path
     (tmp_path / "volume").chmod(0o777)
     CacheFolder(tmp_path / "volume").make()
     assert (
-        f"the cache of model repositories in {tmp_path}/volume is not safe: everybody may write into it" in caplog.text
+        f"the cache of model repositories in {tmp_path}/volume is not safe: everybody may write into it"
+        in caplog.text
     )
 
 

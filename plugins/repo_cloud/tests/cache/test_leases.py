@@ -63,7 +63,9 @@ lease = cache.lease()
 print("held", flush=True)
 sys.stdin.read()
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdout.readline() == b"held\n"
     one = server()
     with folder.lock():

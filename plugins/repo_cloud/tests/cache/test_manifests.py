@@ -6,7 +6,10 @@ import time
 from tritonpy_repo_cloud.cache.manifests import Manifests
 from tritonpy_repo_cloud.remote_file import RemoteFile
 
-FILES = [RemoteFile("a/b c/1", "x/a/b c/1", 5, "v", ("md5", "0"), 1.5), RemoteFile("a/2/", "x/a/2", 0, "empty")]
+FILES = [
+    RemoteFile("a/b c/1", "x/a/b c/1", 5, "v", ("md5", "0"), 1.5),
+    RemoteFile("a/2/", "x/a/2", 0, "empty"),
+]
 
 
 def test_what_was_written_is_read(folder):

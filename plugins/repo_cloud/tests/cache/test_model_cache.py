@@ -80,7 +80,9 @@ def test_waiting_for_another_server_is_logged(server, caplog):
                 pass
 
         waiting = pool.submit(wait)
-        while not re.search(r"waiting for another server that fetches 'm' \(\d+ s so far\)", caplog.text):
+        while not re.search(
+            r"waiting for another server that fetches 'm' \(\d+ s so far\)", caplog.text
+        ):
             assert not waiting.done()
         stopped.set()
         waiting.result(10)

@@ -24,7 +24,12 @@ def test_the_oldest_files_are_evicted_and_those_in_use_are_not(server):
     os.utime(one.blobs.path(old), ns=(2, 2))
     third = one.keep("third", b"t" * 10, lease)
     assert names(one) == {used, new, third}
-    assert [one.cache.has(key) for key in ("used", "old", "new", "third")] == [True, False, True, True]
+    assert [one.cache.has(key) for key in ("used", "old", "new", "third")] == [
+        True,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_a_model_that_does_not_fit_next_to_files_in_use_is_rejected_with_the_numbers(server):
@@ -74,7 +79,10 @@ def test_a_full_disk_evicts_the_oldest_files(server, monkeypatch):
     for key in ("a", "b"):
         one.keep(key, key.encode() * 10, idle)
     idle.release()
-    allocate, refusals = os.posix_fallocate, [OSError(errno.ENOSPC, "full"), OSError(errno.ENOSPC, "full")]
+    allocate, refusals = (
+        os.posix_fallocate,
+        [OSError(errno.ENOSPC, "full"), OSError(errno.ENOSPC, "full")],
+    )
 
     def full(*arguments):
         if refusals:

@@ -35,7 +35,9 @@ def test_written_pieces_are_not_missing_for_any_reader(size, data):
         second = PartialFile(Path(folder) / "file", size)
         second.allocate()
         left = second.missing()
-        assert left == (sorted(order[count:]) if size > 8 else pieces(size))  # one piece needs no journal
+        assert left == (
+            sorted(order[count:]) if size > 8 else pieces(size)
+        )  # one piece needs no journal
         for start, end in left:
             second.write(start, content[start:end])
         assert second.finish().read_bytes() == content

@@ -28,9 +28,20 @@ class Azurite:
     @classmethod
     def start(cls, folder: Path) -> Azurite:
         port = free_port()
-        command = [program("azurite-blob"), "--inMemoryPersistence", "--blobHost", "127.0.0.1", "--blobPort", str(port)]
+        command = [
+            program("azurite-blob"),
+            "--inMemoryPersistence",
+            "--blobHost",
+            "127.0.0.1",
+            "--blobPort",
+            str(port),
+        ]
         return cls(
-            Running([*command, "--silent", "--skipApiVersionCheck", "--disableTelemetry"], port, folder / "azurite.log")
+            Running(
+                [*command, "--silent", "--skipApiVersionCheck", "--disableTelemetry"],
+                port,
+                folder / "azurite.log",
+            )
         )
 
     @property

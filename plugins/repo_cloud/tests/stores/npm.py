@@ -27,7 +27,9 @@ def program(name: str) -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (installed.is_file() and installed.read_text() == repr(PACKAGES)):
             subprocess.run(
-                ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *PACKAGES], cwd=FOLDER, check=True
+                ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *PACKAGES],
+                cwd=FOLDER,
+                check=True,
             )
             installed.write_text(repr(PACKAGES))
     return str(FOLDER / "node_modules" / ".bin" / name)

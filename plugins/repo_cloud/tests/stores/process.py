@@ -18,7 +18,9 @@ class Running:
     def __init__(self, command: Sequence[str], port: int, log: Path) -> None:
         self.port = port
         self._log = log.open("wb")
-        self._process = subprocess.Popen(command, stdout=self._log, stderr=self._log, env=dict(os.environ))
+        self._process = subprocess.Popen(
+            command, stdout=self._log, stderr=self._log, env=dict(os.environ)
+        )
         deadline = time.monotonic() + START_S
         while not _listens(port):
             if self._process.poll() is not None or time.monotonic() > deadline:

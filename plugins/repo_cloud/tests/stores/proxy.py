@@ -54,7 +54,9 @@ class FaultyProxy:
         self.ended = threading.Event()
         self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"proxy": self}))
         self.port = int(self._server.server_address[1])
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="proxy")
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), name="proxy"
+        )
         self._thread.start()
 
     def data_requests(self) -> list[Request]:
@@ -113,14 +115,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        request = Request(self.command, self.path, {name.lower(): value for name, value in self.headers.items()})
+        request = Request(
+            self.command, self.path, {name.lower(): value for name, value in self.headers.items()}
+        )
         self.proxy.requests.append(request)
         fault = self.proxy.rule(request) or Fault()
         if fault.hang:
             self.proxy.ended.wait()
             self.close_connection = True
         elif fault.status:
-            self._answer(fault.status, [], b"<Error><Code>InternalError</Code><Message>on purpose</Message></Error>")
+            self._answer(
+                fault.status,
+                [],
+                b"<Error><Code>InternalError</Code><Message>on purpose</Message></Error>",
+            )
         else:
             self._forward(body, fault)
 
@@ -129,7 +137,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _forward(self, body: bytes, fault: Fault) -> None:
         target = urlsplit(self.path)
         path = f"{target.path}?{target.query}" if target.query else target.path
-        connection = http.client.HTTPConnection("127.0.0.1", target.port or self.proxy.upstream, timeout=TIMEOUT_S)
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", target.port or self.proxy.upstream, timeout=TIMEOUT_S
+        )
         try:
             connection.putrequest(self.command, path, skip_host=True, skip_accept_encoding=True)
             for name, value in self.headers.items():

@@ -29,13 +29,19 @@ class S3Server:
             aws_access_key_id=self.key,
             aws_secret_access_key=self.secret,
             region_name="us-east-1",
-            config=Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required"),
+            config=Config(
+                s3={"addressing_style": "path"}, request_checksum_calculation="when_required"
+            ),
         )
 
     @property
     def environment(self) -> dict[str, str]:
         """Environment variables with credentials for the server."""
-        return {"AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret, "AWS_DEFAULT_REGION": "us-east-1"}
+        return {
+            "AWS_ACCESS_KEY_ID": self.key,
+            "AWS_SECRET_ACCESS_KEY": self.secret,
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
 
     def url(self, bucket: str, port: int = 0) -> str:
         return f"s3://http://127.0.0.1:{port or self.port}/{bucket}"
@@ -53,7 +59,9 @@ class S3Server:
         self.client.delete_object(Bucket=bucket, Key=path)
 
     def paths(self, bucket: str) -> list[str]:
-        return [each["Key"] for each in self.client.list_objects_v2(Bucket=bucket).get("Contents", [])]
+        return [
+            each["Key"] for each in self.client.list_objects_v2(Bucket=bucket).get("Contents", [])
+        ]
 
     def drop(self, bucket: str) -> None:
         self.client.delete_bucket(Bucket=bucket)
@@ -83,5 +91,13 @@ class S3rver(S3Server):
     @classmethod
     def start(cls, folder: Path) -> S3rver:
         port = free_port()
-        command = [program("s3rver"), "-d", str(folder / "s3rver"), "-a", "127.0.0.1", "-p", str(port)]
+        command = [
+            program("s3rver"),
+            "-d",
+            str(folder / "s3rver"),
+            "-a",
+            "127.0.0.1",
+            "-p",
+            str(port),
+        ]
         return cls(Running([*command, "--no-vhost-buckets"], port, folder / "s3rver.log"))

@@ -38,7 +38,9 @@ class StoreFolder:
     def fill(self, models: Mapping[str, Mapping[str, bytes]]) -> None:
         """Store these models and remove all others."""
         wanted = {
-            f"{FOLDER}/{name}/{path}": content for name, files in models.items() for path, content in files.items()
+            f"{FOLDER}/{name}/{path}": content
+            for name, files in models.items()
+            for path, content in files.items()
         }
         for path in self.server.paths(self.bucket):
             if path not in wanted:

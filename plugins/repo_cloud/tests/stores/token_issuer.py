@@ -34,7 +34,9 @@ class TokenIssuer:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/token"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="issuer")
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), name="issuer"
+        )
         self._thread.start()
 
     def end(self) -> None:

@@ -45,7 +45,8 @@ class CacheFolder:
                 folder.mkdir(exist_ok=True)
         except OSError as error:
             raise StartupError(
-                f"the cache of model repositories cannot be created in {self.root}: {error.strerror}; "
+                f"the cache of model repositories cannot be created in {self.root}: "
+                f"{error.strerror}; "
                 "set another folder with the option cache_directory"
             ) from error
         if warning:

@@ -82,7 +82,9 @@ class Leases:
             if server != self._own and _is_dead(server):
                 remove_tree(server)
             else:
-                used.update(self._blobs.path(digest) for digest in _read_lists(server.glob(f"*/{_LIST}")))
+                used.update(
+                    self._blobs.path(digest) for digest in _read_lists(server.glob(f"*/{_LIST}"))
+                )
         return used
 
     def close(self) -> None:

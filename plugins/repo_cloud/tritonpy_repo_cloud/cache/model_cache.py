@@ -75,7 +75,9 @@ class ModelCache:
         if self._blobs.is_intact(digest):
             return digest
         with self._folder.lock():
-            if not self._blobs.is_intact(digest):  # unless another server has restored it in the meantime
+            if not self._blobs.is_intact(
+                digest
+            ):  # unless another server has restored it in the meantime
                 self._blobs.remove(digest)
         return None
 
@@ -93,7 +95,9 @@ class ModelCache:
             waited_s = time.monotonic() - began
             if waited_s >= next_log_s:
                 log.info(
-                    "waiting for another server that fetches '%s' (%.0f s so far)", model.rpartition("\0")[2], waited_s
+                    "waiting for another server that fetches '%s' (%.0f s so far)",
+                    model.rpartition("\0")[2],
+                    waited_s,
                 )
                 next_log_s = waited_s + _LOG_INTERVAL_S
             if stopped.wait(_POLL_INTERVAL_S):

@@ -29,7 +29,9 @@ class Occupancy:
     All methods need the cache's lock.
     """
 
-    def __init__(self, folder: CacheFolder, blobs: Blobs, objects: Objects, leases: Leases, limit: int) -> None:
+    def __init__(
+        self, folder: CacheFolder, blobs: Blobs, objects: Objects, leases: Leases, limit: int
+    ) -> None:
         self._folder = folder
         self._blobs = blobs
         self._objects = objects
@@ -71,7 +73,8 @@ class Occupancy:
         if evicted is None:
             held = sum(each.byte_size for each in stored if each.path in used)
             raise Unavailable(
-                f"the model cache is full: {needed} bytes are needed and {held} of its {self._limit} bytes are in use; "
+                f"the model cache is full: {needed} bytes are needed and {held} of its "
+                f"{self._limit} bytes are in use; "
                 "unload models or increase the option cache_size"
             )
         self._remove(evicted)
@@ -92,7 +95,8 @@ class Occupancy:
     def _disk_full_error(self, needed: int) -> Unavailable:
         disk = os.statvfs(self._folder.root)
         return Unavailable(
-            f"the disk of the model cache is full: {needed} bytes are needed in {self._folder.root}, "
+            f"the disk of the model cache is full: {needed} bytes are needed in "
+            f"{self._folder.root}, "
             f"{disk.f_bavail * disk.f_frsize} are free"
         )
 

@@ -62,7 +62,9 @@ class PartialFile:
 
     def discard(self) -> None:
         """Remove all pieces and free the disk space."""
-        self._journal.unlink(missing_ok=True)  # first, because it must not outlive the pieces that it lists
+        self._journal.unlink(
+            missing_ok=True
+        )  # first, because it must not outlive the pieces that it lists
         self.path.unlink(missing_ok=True)
 
     def finish(self) -> Path:
@@ -71,7 +73,9 @@ class PartialFile:
         return self.path
 
     def _note(self, start: int) -> None:
-        descriptor = os.open(self._journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(
+            self._journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
+        )
         try:
             os.write(descriptor, b"%d\n" % start)
         finally:

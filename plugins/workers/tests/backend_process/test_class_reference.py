@@ -22,14 +22,18 @@ def test_a_reference_resolves_to_its_class() -> None:
     assert reference_of(Doubler, "backend") == "core.tests.toys.doubler:Doubler"
 
 
-def test_a_class_that_no_other_process_can_import_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_that_no_other_process_can_import_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     main = ModuleType("__main__")
     main.Mine = type("Mine", (Doubler,), {"__module__": "__main__"})  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "__main__", main)
     replaced = type("Doubler", (Backend,), {"__module__": "core.tests.toys.doubler"})
     homeless = type("Homeless", (Backend,), {"__module__": "nowhere"})
     for kind in (gated(Gate()), main.Mine, replaced, homeless):  # type: ignore[attr-defined]
-        with pytest.raises(InvalidArgument, match=r"the backend class .* cannot run in a process of its own"):
+        with pytest.raises(
+            InvalidArgument, match=r"the backend class .* cannot run in a process of its own"
+        ):
             reference_of(kind, "backend")
 
 

@@ -27,11 +27,17 @@ class Bench:
         self.opened: dict[int, ReceivedExecution] = {}
         self.arrivals = 0
         self.windows = Windows(wire.channel, RpcClient(wire.channel))
-        self.receiver = ExecutionReceiver(wire.channel, self.opened, UNOWNED, self.windows, self._arrived)
+        self.receiver = ExecutionReceiver(
+            wire.channel, self.opened, UNOWNED, self.windows, self._arrived
+        )
         self.receiver.serve(self.model, self.instance)
 
     def take(
-        self, words: list[int], rows: list[list[Tensor]], requested: list[Any] | None = None, **extras: Any
+        self,
+        words: list[int],
+        rows: list[list[Tensor]],
+        requested: list[Any] | None = None,
+        **extras: Any,
     ) -> None:
         """Send one EXECUTE frame from the server and read it."""
         sequence_frame = extras.pop("sequence_frame", None)
@@ -39,9 +45,17 @@ class Bench:
             self.wire.send(Kind.EXECUTE, words, rows=rows, requested=requested, extras=extras)
         else:
             more, extras["sequences"] = write_sequence_frame(sequence_frame)
-            self.wire.send(Kind.EXECUTE_SEQUENCE, [*words, *more], rows=rows, requested=requested, extras=extras)
+            self.wire.send(
+                Kind.EXECUTE_SEQUENCE,
+                [*words, *more],
+                rows=rows,
+                requested=requested,
+                extras=extras,
+            )
         before = self.arrivals, len(self.receiver.joining)
-        self.wire.channel.wait(Waiter(), lambda: (self.arrivals, len(self.receiver.joining)) != before)
+        self.wire.channel.wait(
+            Waiter(), lambda: (self.arrivals, len(self.receiver.joining)) != before
+        )
 
     def _arrived(self) -> None:
         self.arrivals += 1
@@ -67,7 +81,10 @@ def test_executions_of_one_frame_wait_in_their_order(bench: Bench) -> None:
     first, second = bench.receiver.backlog
     assert ([first.number, second.number], bench.arrivals) == ([7, 8], 1)
     assert [request.tag for request in first.batch.requests] == [100, 101]
-    assert [values(request.inputs.values()) for request in first.batch.requests] == [{"IN": [0]}, {"IN": [1]}]
+    assert [values(request.inputs.values()) for request in first.batch.requests] == [
+        {"IN": [0]},
+        {"IN": [1]},
+    ]
     assert list(second.open) == [102]
     assert bench.opened == {100: first, 101: first, 102: second}
 
@@ -89,12 +106,25 @@ def test_a_request_has_the_fields_of_its_client(bench: Bench) -> None:
             }
         },
         sequence_frame=[
-            (SequenceHeader(0, 0, 0), [SequenceSlot(0, False, False, 0), SequenceSlot("s", True, False, 1)])
+            (
+                SequenceHeader(0, 0, 0),
+                [SequenceSlot(0, False, False, 0), SequenceSlot("s", True, False, 1)],
+            )
         ],
     )
     plain, full = bench.receiver.backlog[0].batch.requests
-    assert (plain.id, plain.outputs, plain.parameters, plain.sequence, plain.batch_size) == ("", None, {}, None, 1)
-    assert (full.id, full.parameters, full.sequence) == ("r2", {"p": 1}, SequenceInfo("s", True, False))
+    assert (plain.id, plain.outputs, plain.parameters, plain.sequence, plain.batch_size) == (
+        "",
+        None,
+        {},
+        None,
+        1,
+    )
+    assert (full.id, full.parameters, full.sequence) == (
+        "r2",
+        {"p": 1},
+        SequenceInfo("s", True, False),
+    )
     assert (full.timeout_us, full.priority, full.deadline_ns, full.trace, full.batch_size) == (
         4,
         5,
@@ -103,7 +133,11 @@ def test_a_request_has_the_fields_of_its_client(bench: Bench) -> None:
         3,
     )
     assert full.outputs == {"B": OutputSpec("B"), "A": OutputSpec("A")}
-    assert (full.model_name, full.model_version, full.batch) == ("caller", 1, bench.receiver.backlog[0].batch)
+    assert (full.model_name, full.model_version, full.batch) == (
+        "caller",
+        1,
+        bench.receiver.backlog[0].batch,
+    )
 
 
 def test_scheduler_data_is_set_on_the_batch(bench: Bench) -> None:
@@ -113,16 +147,25 @@ def test_scheduler_data_is_set_on_the_batch(bench: Bench) -> None:
         [[tensor("IN", 1)], [tensor("IN", 2)], [tensor("IN", 3)], extra],
         sequence_frame=[
             (SequenceHeader(0, 0, 0), [SequenceSlot(0, False, False, 0)]),
-            (SequenceHeader(3, 1, 2), [SequenceSlot(5, True, False, 0), SequenceSlot(6, False, True, 2)]),
+            (
+                SequenceHeader(3, 1, 2),
+                [SequenceSlot(5, True, False, 0), SequenceSlot(6, False, True, 2)],
+            ),
         ],
         state_outputs={"1": ["A_OUT"]},
     )
     plain, full = (execution.batch for execution in bench.receiver.backlog)
     assert (plain.slots, list(plain.controls), plain.state_outputs) == (None, [], ())
-    assert [request.sequence for request in full.requests] == [SequenceInfo(5, True), SequenceInfo(6, False, True)]
+    assert [request.sequence for request in full.requests] == [
+        SequenceInfo(5, True),
+        SequenceInfo(6, False, True),
+    ]
     assert values(full.controls) == {"READY": [0]}
     assert values(full.states) == {"A": [1], "B": [2]}
-    assert (full.slots, full.state_outputs) == ([full.requests[0], None, full.requests[1]], ["A_OUT"])
+    assert (full.slots, full.state_outputs) == (
+        [full.requests[0], None, full.requests[1]],
+        ["A_OUT"],
+    )
     assert (full.model, full.instance) == (bench.model, bench.instance)
 
 

@@ -43,16 +43,23 @@ def reply(wire: Wire, verb: str) -> dict[str, Any]:
     ("answer", "payload"),
     [
         (lambda: True, {"value": True}),
-        (lambda: [MemoryUsage("GPU", 1, 2**40)], {"value": [{"type": "GPU", "id": 1, "byte_size": 2**40}]}),
+        (
+            lambda: [MemoryUsage("GPU", 1, 2**40)],
+            {"value": [{"type": "GPU", "id": 1, "byte_size": 2**40}]},
+        ),
         (raising(Unavailable("still warming up")), {"error": [4, "still warming up"]}),
         (raising(ValueError()), {"error": [1, "ValueError"]}),
     ],
 )
-def test_known_queries_are_executed(wire: Wire, answer: Callable[[], object], payload: dict[str, Any]) -> None:
+def test_known_queries_are_executed(
+    wire: Wire, answer: Callable[[], object], payload: dict[str, Any]
+) -> None:
     InstanceRpcServer(wire.channel, {"other": list, "query": answer})
     assert reply(wire, "query") == payload
 
 
 def test_unknown_queries_are_refused(wire: Wire) -> None:
     InstanceRpcServer(wire.channel, {"one": list, "other": list})
-    assert reply(wire, "meaning") == {"error": [5, "workers support only the queries one and other"]}
+    assert reply(wire, "meaning") == {
+        "error": [5, "workers support only the queries one and other"]
+    }

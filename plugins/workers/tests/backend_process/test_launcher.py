@@ -64,7 +64,9 @@ def test_a_process_starts_executes_and_stops(launched: Launched) -> None:
         "reports_memory": False,
         "unbound": "",
     }
-    launched.wire.send(Kind.EXECUTE, [1, 7, 1, 0], rows=[[Tensor.from_numpy("IN", np.array([4], np.int32))]])
+    launched.wire.send(
+        Kind.EXECUTE, [1, 7, 1, 0], rows=[[Tensor.from_numpy("IN", np.array([4], np.int32))]]
+    )
     answered = launched.wire.next_responses()
     assert (answered.rows, answered.done[0][0]) == ([{"OUT": [8]}], 7)
     launched.wire.send(Kind.STOP)

@@ -38,7 +38,9 @@ def runs(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("where", ["init", "infer", "nowhere"])
-def test_a_worker_ends_with_its_server_whatever_it_does(model_repository: ModelRepository, where: str) -> None:
+def test_a_worker_ends_with_its_server_whatever_it_does(
+    model_repository: ModelRepository, where: str
+) -> None:
     more = ISOLATED + f'parameters {{ key: "where" value {{ string_value: "{where}" }} }}'
     folder = model_repository.add("stubborn", config_of("stubborn", more=more))
     with subprocess.Popen(

@@ -14,7 +14,15 @@ from plugins.workers.tests.fake_worker import model_context, nothing_more, regis
 from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.engine import Engine
 from tritonpy.errors import Internal, InvalidArgument, ResourceExhausted, Unsupported
-from tritonpy.types import DTYPES, CallbackSink, InferRequest, InferResponse, OutputSpec, SequenceInfo, Tensor
+from tritonpy.types import (
+    DTYPES,
+    CallbackSink,
+    InferRequest,
+    InferResponse,
+    OutputSpec,
+    SequenceInfo,
+    Tensor,
+)
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_ipc import Frame
 from tritonpy_ipc.channel import Channel, ChannelClosed
@@ -122,7 +130,9 @@ def behind() -> Iterator[ToyEngine]:
 
 
 def request_of(recorder: RecordingSink, model: str = "identity", **fields: object) -> InferRequest:
-    return InferRequest(model, {"IN": Tensor.from_numpy("IN", np.ones(3, np.float32))}, recorder.sink, **fields)  # type: ignore[arg-type]
+    return InferRequest(
+        model, {"IN": Tensor.from_numpy("IN", np.ones(3, np.float32))}, recorder.sink, **fields
+    )  # type: ignore[arg-type]
 
 
 def test_all_fields_of_a_request_arrive(behind: ToyEngine) -> None:
@@ -143,7 +153,12 @@ def test_all_fields_of_a_request_arrive(behind: ToyEngine) -> None:
         (arrived,) = behind.wait_for_requests(1)
         request.cancel()
         recorder.wait(request)
-    assert (arrived.id, arrived.priority, arrived.timeout_us, arrived.deadline_ns) == ("r1", 3, 5, 1 << 62)
+    assert (arrived.id, arrived.priority, arrived.timeout_us, arrived.deadline_ns) == (
+        "r1",
+        3,
+        5,
+        1 << 62,
+    )
     assert arrived.parameters == {"p": 1, "q": "text", "r": 1.5, "s": True}
     assert arrived.sequence == SequenceInfo("s9", start=True)
     assert arrived.outputs == {"OUT": OutputSpec("OUT", classification=2)}
@@ -173,7 +188,9 @@ def test_a_sink_may_call_the_engine(behind: ToyEngine) -> None:
     assert requested == [True]
 
 
-def test_a_raising_sink_does_not_affect_other_responses(behind: ToyEngine, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_raising_sink_does_not_affect_other_responses(
+    behind: ToyEngine, caplog: pytest.LogCaptureFixture
+) -> None:
     def put(_request: InferRequest, _response: InferResponse) -> None:
         raise ValueError("a broken sink")
 
@@ -187,18 +204,23 @@ def test_a_raising_sink_does_not_affect_other_responses(behind: ToyEngine, caplo
     assert "a broken sink" in caplog.text
 
 
-def test_a_call_without_shared_memory_for_inputs_raises(behind: ToyEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_without_shared_memory_for_inputs_raises(
+    behind: ToyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recorder = RecordingSink()
 
     def no_room(_size: int) -> int:
         raise OSError(28, "No space left on device")
 
     with connected(behind) as engine:
-        large = InferRequest("identity", {"IN": Tensor.from_numpy("IN", np.ones(1 << 20, np.float32))}, recorder.sink)
+        large = InferRequest(
+            "identity", {"IN": Tensor.from_numpy("IN", np.ones(1 << 20, np.float32))}, recorder.sink
+        )
         with monkeypatch.context() as patch:
             patch.setattr("tritonpy_ipc.memory_file.create", no_room)
             with pytest.raises(
-                Internal, match=r"no memory for the inputs of model 'identity': .*No space left on device"
+                Internal,
+                match=r"no memory for the inputs of model 'identity': .*No space left on device",
             ):
                 engine.infer(large)
         assert not recorder.responses(large)
@@ -216,7 +238,10 @@ def test_concurrent_queries_get_their_own_results(behind: ToyEngine) -> None:
 
 
 def test_an_unknown_engine_method_is_refused(behind: ToyEngine) -> None:
-    with connected(behind) as engine, pytest.raises(Exception, match="the engine has no method 'close'"):
+    with (
+        connected(behind) as engine,
+        pytest.raises(Exception, match="the engine has no method 'close'"),
+    ):
         engine._call("engine", method="close")  # type: ignore[attr-defined]
 
 
@@ -244,5 +269,8 @@ def test_a_retry_delay_reaches_the_calling_model() -> None:
 
 
 def test_a_request_that_names_regions_is_refused(behind: ToyEngine) -> None:
-    with connected(behind) as engine, pytest.raises(Unsupported, match="cannot refer to shared memory regions"):
+    with (
+        connected(behind) as engine,
+        pytest.raises(Unsupported, match="cannot refer to shared memory regions"),
+    ):
         engine.infer(request_of(RecordingSink(), uses_regions=True))

@@ -158,7 +158,8 @@ def test_an_error_of_execute_fails_unfinished_and_joined_requests(wire: Wire, be
 
 
 @pytest.mark.parametrize(
-    ("error", "payload"), [(ValueError("seven"), [1, "ValueError: seven"]), (KeyError(), [1, "KeyError"])]
+    ("error", "payload"),
+    [(ValueError("seven"), [1, "ValueError: seven"]), (KeyError(), [1, "KeyError"])],
 )
 def test_other_exceptions_are_internal_errors(
     wire: Wire, bench: Bench, error: Exception, payload: list[object]
@@ -192,7 +193,9 @@ def test_a_batch_that_joins_while_nothing_runs_ends_immediately(wire: Wire, benc
     assert wire.next_responses().numbers == [100]
 
 
-def test_rescheduled_requests_are_sent_with_the_end_of_their_execution(wire: Wire, bench: Bench) -> None:
+def test_rescheduled_requests_are_sent_with_the_end_of_their_execution(
+    wire: Wire, bench: Bench
+) -> None:
     batch = bench.sender.begin(bench.execution(7, 100, 2))
     one, other = batch.requests
     one.reschedule()
@@ -229,7 +232,11 @@ def test_new_states_are_sent_with_a_rescheduled_request(wire: Wire, bench: Bench
     batch.requests[0].reschedule()
     bench.sender.finish(1, 2, False)
     found = wire.next_responses()
-    assert (found.extras["states"], found.extras["reschedule"], found.rows) == ({"100": 1}, [100], [{"SUM": [[1]]}])
+    assert (found.extras["states"], found.extras["reschedule"], found.rows) == (
+        {"100": 1},
+        [100],
+        [{"SUM": [[1]]}],
+    )
 
 
 class _UnreadableDevice:
@@ -246,13 +253,17 @@ def test_outputs_that_cannot_be_copied_from_their_device_are_an_error(
     wire: Wire, bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     batch = bench.sender.begin(bench.execution(7, 100, 1))
-    batch.respond([InferResponse([Tensor("OUT", "INT32", (1,), _UnreadableDevice(), (2, 0))], "caller", 1)])
+    batch.respond(
+        [InferResponse([Tensor("OUT", "INT32", (1,), _UnreadableDevice(), (2, 0))], "caller", 1)]
+    )
     bench.sender.finish(1, 2, False)
     assert wire.next_responses().extras["errors"] == {"0": [1, "BufferError: the device is gone"]}
     assert "the device is gone" in caplog.text
 
 
-def test_without_memory_for_outputs_errors_are_sent(wire: Wire, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_memory_for_outputs_errors_are_sent(
+    wire: Wire, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_room(_size: int) -> int:
         raise OSError(28, "No space left on device")
 
@@ -263,7 +274,9 @@ def test_without_memory_for_outputs_errors_are_sent(wire: Wire, bench: Bench, mo
     batch.respond([InferResponse([large], "caller", 1), empty])
     bench.sender.finish(1, 2, False)
     found = wire.next_responses()
-    assert found.extras["errors"] == {"0": [1, "no memory for the outputs: [Errno 28] No space left on device"]}
+    assert found.extras["errors"] == {
+        "0": [1, "no memory for the outputs: [Errno 28] No space left on device"]
+    }
     assert (found.numbers, found.rows, len(found.done)) == ([100, 101], [{}, {}], 1)
 
 

@@ -9,7 +9,11 @@ from core.tests.toys.decoupled import Repeat
 from core.tests.toys.doubler import Doubler
 from core.tests.toys.isolated import ISOLATED, ExhaustedBackend, isolating
 from core.tests.toys.pinned import CONFIG, Accumulate, PinnedScheduler
-from core.tests.toys.rescheduling import CountedExecutions, ReschedulesThenFails, ReschedulingScheduler
+from core.tests.toys.rescheduling import (
+    CountedExecutions,
+    ReschedulesThenFails,
+    ReschedulingScheduler,
+)
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers
 from tritonpy.errors import Internal, ResourceExhausted
 from tritonpy.types import SequenceInfo
@@ -20,11 +24,21 @@ BATCHES = "dynamic_batching {}"
 
 
 def test_a_doubler_doubles(model_repository: ModelRepository) -> None:
-    model_repository.add("double", config_of("doubler", batch=4, dims=2, instances=2, more=ISOLATED + BATCHES))
+    model_repository.add(
+        "double", config_of("doubler", batch=4, dims=2, instances=2, more=ISOLATED + BATCHES)
+    )
     recorder = RecordingSink()
-    with isolating(model_repository, ToyPlugin({"doubler": Doubler}, {"dynamic": ReschedulingScheduler})) as server:
+    with isolating(
+        model_repository, ToyPlugin({"doubler": Doubler}, {"dynamic": ReschedulingScheduler})
+    ) as server:
         requests = [
-            ask(server.engine, recorder, "double", [[number, -number]] * (number % 3 + 1), id=str(number))
+            ask(
+                server.engine,
+                recorder,
+                "double",
+                [[number, -number]] * (number % 3 + 1),
+                id=str(number),
+            )
             for number in range(100, 160)
         ]
         answers = recorder.wait(*requests)
@@ -38,11 +52,15 @@ def test_a_doubler_doubles(model_repository: ModelRepository) -> None:
     recorder.check(*requests)
 
 
-def test_an_error_of_a_backend_fails_its_batch_with_its_text(model_repository: ModelRepository) -> None:
+def test_an_error_of_a_backend_fails_its_batch_with_its_text(
+    model_repository: ModelRepository,
+) -> None:
     model_repository.add("double", config_of("doubler", more=ISOLATED))
     recorder = RecordingSink()
     with isolating(model_repository, ToyPlugin({"doubler": Doubler})) as server:
-        good, bad, later = (ask(server.engine, recorder, "double", [number]) for number in (1, 13, 2))
+        good, bad, later = (
+            ask(server.engine, recorder, "double", [number]) for number in (1, 13, 2)
+        )
         answers = recorder.wait(good, bad, later)
         gauges = server.engine.gauges()["double", "1"]
     assert [numbers(answers[0]), numbers(answers[2])] == [[[2]], [[4]]]
@@ -66,7 +84,10 @@ def test_a_decoupled_model_responds_from_its_own_thread(model_repository: ModelR
     model_repository.add("many", config_of("repeat", more=ISOLATED + decoupled))
     recorder = RecordingSink()
     with isolating(model_repository, ToyPlugin({"repeat": Repeat})) as server:
-        requests = [ask(server.engine, recorder, "many", [count], accepts_decoupled=True) for count in (3, 0, 1, 500)]
+        requests = [
+            ask(server.engine, recorder, "many", [count], accepts_decoupled=True)
+            for count in (3, 0, 1, 500)
+        ]
         answers = recorder.wait(*requests)
         (statistics,) = server.engine.statistics("many")
     assert [numbers(each) for each in answers] == [
@@ -78,14 +99,18 @@ def test_a_decoupled_model_responds_from_its_own_thread(model_repository: ModelR
     recorder.check(*requests)
 
 
-def test_requests_join_a_running_execution_up_to_max_open(model_repository: ModelRepository) -> None:
+def test_requests_join_a_running_execution_up_to_max_open(
+    model_repository: ModelRepository,
+) -> None:
     stepper, recorder = ProcessStepper(model_repository.path), RecordingSink()
     where = f'parameters {{ key: "stepper" value {{ string_value: "{model_repository.path}" }} }}'
     model_repository.add("countdown", config_of("countdown", more=ISOLATED + where))
     with isolating(model_repository, ToyPlugin({"countdown": ProcessCountdown})) as server:
         requests = [ask(server.engine, recorder, "countdown", [3])]
         stepper.wait_for([3])
-        requests += [ask(server.engine, recorder, "countdown", [steps]) for steps in (1, 2, 5, 4, 6)]
+        requests += [
+            ask(server.engine, recorder, "countdown", [steps]) for steps in (1, 2, 5, 4, 6)
+        ]
         stepper.allow()
         stepper.wait_for([2, 1, 2, 5])  # four are in flight, two wait
         assert server.engine.gauges()["countdown", "1"].pending == 2
@@ -112,7 +137,10 @@ def test_a_rescheduled_request_runs_again(model_repository: ModelRepository) -> 
     recorder = RecordingSink()
     plugin = ToyPlugin({"turns": CountedExecutions}, {"dynamic": ReschedulingScheduler})
     with isolating(model_repository, plugin) as server:
-        requests = [ask(server.engine, recorder, "turns", [[10 * number]], id=str(number)) for number in range(8)]
+        requests = [
+            ask(server.engine, recorder, "turns", [[10 * number]], id=str(number))
+            for number in range(8)
+        ]
         answers = recorder.wait(*requests)
         gauges = server.engine.gauges()["turns", "1"]
     assert [numbers(each) for each in answers] == [[[10 * number + 3]] for number in range(8)]
@@ -130,13 +158,21 @@ def test_a_failure_does_not_affect_rescheduled_requests(model_repository: ModelR
     recorder.check(request)
 
 
-def test_sequences_keep_their_state_and_slots_may_be_holes(model_repository: ModelRepository) -> None:
+def test_sequences_keep_their_state_and_slots_may_be_holes(
+    model_repository: ModelRepository,
+) -> None:
     model_repository.add("sum", CONFIG + ISOLATED + "instance_group { count: 2 kind: KIND_CPU }")
     recorder = RecordingSink()
     plugin = ToyPlugin({"accumulate": Accumulate}, {"sequence": PinnedScheduler})
     with isolating(model_repository, plugin) as server:
         requests = [
-            ask(server.engine, recorder, "sum", [[value * each]], sequence=SequenceInfo(each, end=value == 5))
+            ask(
+                server.engine,
+                recorder,
+                "sum",
+                [[value * each]],
+                sequence=SequenceInfo(each, end=value == 5),
+            )
             for value in range(1, 6)
             for each in range(1, 9)  # one for each slot
         ]

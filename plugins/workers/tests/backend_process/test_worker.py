@@ -52,7 +52,9 @@ def parameter(name: str, value: object) -> str:
     return f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}'
 
 
-def test_each_instance_is_a_process_that_inherits_no_descriptors(model_repository: ModelRepository) -> None:
+def test_each_instance_is_a_process_that_inherits_no_descriptors(
+    model_repository: ModelRepository,
+) -> None:
     model_repository.add("who", config_of("introvert", more=ISOLATED))
     with isolating(model_repository, ToyPlugin({"introvert": ProcessInspector})) as server:
         pid = response_of_number(server.engine, "who", ProcessInspector.PID)
@@ -66,19 +68,26 @@ def test_each_instance_is_a_process_that_inherits_no_descriptors(model_repositor
 def test_a_process_runs_on_the_cores_of_its_policy(model_repository: ModelRepository) -> None:
     model_repository.add("who", config_of("introvert", more=ISOLATED))
     policies = {"cpu": {"cpu_cores": str(min(os.sched_getaffinity(0)))}}
-    with isolating(model_repository, ToyPlugin({"introvert": ProcessInspector}), host_policies=policies) as server:
+    with isolating(
+        model_repository, ToyPlugin({"introvert": ProcessInspector}), host_policies=policies
+    ) as server:
         assert response_of_number(server.engine, "who", ProcessInspector.CORES) == 1
         assert response_of_number(server.engine, "who", ProcessInspector.KNOWN_CORES) == 1
 
 
 def test_unloading_ends_the_process(model_repository: ModelRepository) -> None:
     model_repository.add("who", config_of("introvert", more=ISOLATED))
-    with isolating(model_repository, ToyPlugin({"introvert": ProcessInspector}), control=EXPLICIT) as server:
+    with isolating(
+        model_repository, ToyPlugin({"introvert": ProcessInspector}), control=EXPLICIT
+    ) as server:
         pid = response_of_number(server.engine, "who", ProcessInspector.PID)
         server.engine.unload_model("who")
         eventually(lambda: is_gone(pid))
         server.engine.load_model("who")
-        assert response_of_number(server.engine, "who", ProcessInspector.PID) not in {pid, os.getpid()}
+        assert response_of_number(server.engine, "who", ProcessInspector.PID) not in {
+            pid,
+            os.getpid(),
+        }
 
 
 @pytest.mark.parametrize(
@@ -95,7 +104,9 @@ def test_a_dead_process_fails_its_requests_with_the_reason_and_restarts(
     model_repository.add("fragile", config_of("fragile", more=ISOLATED))
     model_repository.add("double", config_of("doubler"))
     recorder = RecordingSink()
-    with isolating(model_repository, ToyPlugin({"fragile": CrashingBackend, "doubler": Doubler})) as server:
+    with isolating(
+        model_repository, ToyPlugin({"fragile": CrashingBackend, "doubler": Doubler})
+    ) as server:
         fatal = ask(server.engine, recorder, "fragile", [number])
         waiting = ask(server.engine, recorder, "fragile", [5])
         answers = recorder.wait(fatal, waiting)
@@ -123,7 +134,9 @@ def test_the_last_output_of_a_process_is_logged(
     assert any(__name__.rpartition(".")[0] or "infer" in line for line in printed)
 
 
-def test_a_backend_that_raises_system_exit_fails_only_its_batch(model_repository: ModelRepository) -> None:
+def test_a_backend_that_raises_system_exit_fails_only_its_batch(
+    model_repository: ModelRepository,
+) -> None:
     model_repository.add("fragile", config_of("fragile", more=ISOLATED))
     with isolating(model_repository, ToyPlugin({"fragile": CrashingBackend})) as server:
         with pytest.raises(Internal, match="the backend wants to leave"):
@@ -141,31 +154,46 @@ def test_a_backend_that_raises_system_exit_fails_only_its_batch(model_repository
     ],
 )
 def test_a_load_error_in_the_process_fails_the_load_with_its_text(
-    model_repository: ModelRepository, place: str, how: str, reason: str, caplog: pytest.LogCaptureFixture
+    model_repository: ModelRepository,
+    place: str,
+    how: str,
+    reason: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     more = ISOLATED + parameter("fails", f"{place}:{how}") + parameter("server", os.getpid())
     model_repository.add("broken", config_of("broken", more=more))
-    with isolating(model_repository, ToyPlugin({"broken": Broken}), control={"mode": "explicit"}) as server:
+    with isolating(
+        model_repository, ToyPlugin({"broken": Broken}), control={"mode": "explicit"}
+    ) as server:
         with pytest.raises(TritonError):
             server.engine.load_model("broken")
         (line,) = server.engine.repository_index()
     assert reason in line.reason
-    traces = [getattr(record, "table", "") for record in caplog.records if record.name == "tritonpy.model"]
+    traces = [
+        getattr(record, "table", "") for record in caplog.records if record.name == "tritonpy.model"
+    ]
     assert [trace.rpartition("\n")[2] for trace in traces] == (
         ["ValueError: no weights"] if how == "unexpected" else []
     )
 
 
-def test_a_class_that_cannot_be_imported_fails_the_load_with_an_explanation(model_repository: ModelRepository) -> None:
+def test_a_class_that_cannot_be_imported_fails_the_load_with_an_explanation(
+    model_repository: ModelRepository,
+) -> None:
     class Local(Doubler):
         pass
 
     model_repository.add("local", config_of("local", more=ISOLATED))
-    with isolating(model_repository, ToyPlugin({"local": Local}), control={"mode": "explicit"}) as server:
+    with isolating(
+        model_repository, ToyPlugin({"local": Local}), control={"mode": "explicit"}
+    ) as server:
         with pytest.raises(InvalidArgument, match="load failed"):
             server.engine.load_model("local")
         (line,) = server.engine.repository_index()
-    assert "cannot run in a process of its own: it must be defined at the top of a module" in line.reason
+    assert (
+        "cannot run in a process of its own: it must be defined at the top of a module"
+        in line.reason
+    )
 
 
 def test_it_calls_other_models(model_repository: ModelRepository) -> None:
@@ -173,7 +201,9 @@ def test_it_calls_other_models(model_repository: ModelRepository) -> None:
     model_repository.add("caller", config_of("caller", instances=2, more=ISOLATED))
     recorder = RecordingSink()
     with isolating(model_repository, ToyPlugin({"doubler": Doubler, "caller": Caller})) as server:
-        requests = [ask(server.engine, recorder, "caller", [number]) for number in (1, 2, 3, 13, 404, 5)]
+        requests = [
+            ask(server.engine, recorder, "caller", [number]) for number in (1, 2, 3, 13, 404, 5)
+        ]
         answers = recorder.wait(*requests)
     good = [*answers[:3], answers[5]]
     assert [numbers(each) for each in good] == [[[5]], [[9]], [[13]], [[21]]]
@@ -188,7 +218,11 @@ def test_isolated_models_call_each_other(model_repository: ModelRepository) -> N
     model_repository.add("double", config_of("doubler", more=ISOLATED))
     model_repository.add("caller", config_of("caller", more=ISOLATED))
     with isolating(model_repository, ToyPlugin({"doubler": Doubler, "caller": Caller})) as server:
-        assert [response_of_number(server.engine, "caller", number) for number in (1, 2, 50)] == [5, 9, 201]
+        assert [response_of_number(server.engine, "caller", number) for number in (1, 2, 50)] == [
+            5,
+            9,
+            201,
+        ]
 
 
 def test_a_cancellation_reaches_a_running_execution(model_repository: ModelRepository) -> None:
@@ -225,12 +259,20 @@ def test_readiness_is_checked_during_an_execution(model_repository: ModelReposit
 
 def test_its_metrics_are_the_servers(model_repository: ModelRepository) -> None:
     model_repository.add("measured", config_of("measured", instances=2, more=ISOLATED))
-    with isolating(model_repository, ToyPlugin({"measured": CountingBackend}), control=EXPLICIT) as server:
+    with isolating(
+        model_repository, ToyPlugin({"measured": CountingBackend}), control=EXPLICIT
+    ) as server:
         counted = [response_of_number(server.engine, "measured", number) for number in (1, 2, 3)]
-        with pytest.raises(InvalidArgument, match="can only be incremented monotonically by non-negative values"):
+        with pytest.raises(
+            InvalidArgument, match="can only be incremented monotonically by non-negative values"
+        ):
             response_of_number(server.engine, "measured", -1)
         (family,) = made(server.engine)
-        assert (family.name, family.metrics[0].labels, family.metrics[0].value) == ("toys_counted", {"toy": "1"}, 6.0)
+        assert (family.name, family.metrics[0].labels, family.metrics[0].value) == (
+            "toys_counted",
+            {"toy": "1"},
+            6.0,
+        )
         server.engine.unload_model("measured")
         eventually(lambda: not made(server.engine))
     assert counted == [1, 3, 6]
@@ -255,7 +297,9 @@ def test_workers_ignore_signals_sent_to_all_processes(model_repository: ModelRep
         assert response_of_number(server.engine, "who", ProcessInspector.PID) == pid
 
 
-def test_many_megabytes_are_transferred_in_both_directions(model_repository: ModelRepository) -> None:
+def test_many_megabytes_are_transferred_in_both_directions(
+    model_repository: ModelRepository,
+) -> None:
     size = 1 << 18
     model_repository.add("double", config_of("doubler", dims=size, more=ISOLATED))
     recorder = RecordingSink()
@@ -263,20 +307,32 @@ def test_many_megabytes_are_transferred_in_both_directions(model_repository: Mod
         for number in range(40):
             request = ask(server.engine, recorder, "double", [number + 100] * size)
             (answer,) = numbers(*recorder.wait(request))
-            assert (len(answer), answer[0], answer[-1]) == (size, 2 * number + 200, 2 * number + 200)
+            assert (len(answer), answer[0], answer[-1]) == (
+                size,
+                2 * number + 200,
+                2 * number + 200,
+            )
             recorder = RecordingSink()
 
 
-def test_every_request_gets_one_response_while_processes_die(model_repository: ModelRepository) -> None:
-    model_repository.add("fragile", config_of("fragile", batch=4, instances=2, more=ISOLATED + "dynamic_batching {}"))
+def test_every_request_gets_one_response_while_processes_die(
+    model_repository: ModelRepository,
+) -> None:
+    model_repository.add(
+        "fragile", config_of("fragile", batch=4, instances=2, more=ISOLATED + "dynamic_batching {}")
+    )
     recorder, deaths = (
         RecordingSink(),
         {10: CrashingBackend.KILLED, 35: CrashingBackend.EXITED, 60: CrashingBackend.KILLED},
     )
     with isolating(
-        model_repository, ToyPlugin({"fragile": CrashingBackend}, {"dynamic": ReschedulingScheduler})
+        model_repository,
+        ToyPlugin({"fragile": CrashingBackend}, {"dynamic": ReschedulingScheduler}),
     ) as server:
-        requests = [ask(server.engine, recorder, "fragile", [[deaths.get(number, number)]]) for number in range(100)]
+        requests = [
+            ask(server.engine, recorder, "fragile", [[deaths.get(number, number)]])
+            for number in range(100)
+        ]
         answers = recorder.wait(*requests, timeout_s=60)
         gauges = server.engine.gauges()["fragile", "1"]
     good = [number for number, each in enumerate(answers) if each[0].error is None]
@@ -293,7 +349,10 @@ def test_a_replaced_model_finishes_its_requests(model_repository: ModelRepositor
     with isolating(model_repository, ToyPlugin({"repeat": Repeat}), control=EXPLICIT) as server:
         requests = []
         for _ in range(3):
-            requests += [ask(server.engine, recorder, "many", [20], accepts_decoupled=True) for _ in range(10)]
+            requests += [
+                ask(server.engine, recorder, "many", [20], accepts_decoupled=True)
+                for _ in range(10)
+            ]
             server.engine.load_model("many")
         assert [len(each) for each in recorder.wait(*requests)] == [21] * 30
     recorder.check(*requests)

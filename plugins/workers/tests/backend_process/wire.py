@@ -99,7 +99,10 @@ class Wire:
             for i in range(runs + 1, at, 3)
             for number in range(words[i], words[i] + words[i + 1])
         ]
-        rows = [{each.name: each.numpy().tolist() for each in row} for row in self.endpoint.rows(frame, at, Tensor)[0]]
+        rows = [
+            {each.name: each.numpy().tolist() for each in row}
+            for row in self.endpoint.rows(frame, at, Tensor)[0]
+        ]
         return ReceivedResponses(done, responses, rows, frame.extras)
 
     def close(self) -> None:

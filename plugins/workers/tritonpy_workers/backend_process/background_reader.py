@@ -19,7 +19,9 @@ class BackgroundReader:
     `awaited()` returns whether responses to calls are outstanding.
     """
 
-    def __init__(self, channel: Channel, overdue: Callable[[], None], awaited: Callable[[], object]) -> None:
+    def __init__(
+        self, channel: Channel, overdue: Callable[[], None], awaited: Callable[[], object]
+    ) -> None:
         self._channel = channel
         self._overdue = overdue
         self._awaited = awaited

@@ -32,7 +32,10 @@ class RemoteCalls:
     """
 
     def __init__(
-        self, channel: Channel, executions: Mapping[int, ReceivedExecution], flush_responses: Callable[[], None]
+        self,
+        channel: Channel,
+        executions: Mapping[int, ReceivedExecution],
+        flush_responses: Callable[[], None],
     ) -> None:
         self._channel = channel
         self._executions = executions  # by the numbers of this worker's own requests
@@ -61,11 +64,15 @@ class RemoteCalls:
         requested = None if request.outputs is None else tuple(request.outputs)
         try:
             rows = [to_host(request.inputs.values())]
-            self._channel.send(Kind.CALL, [number, *self._caller(request)], rows, [requested], _extras(request))
+            self._channel.send(
+                Kind.CALL, [number, *self._caller(request)], rows, [requested], _extras(request)
+            )
         except (OSError, MemoryError) as error:
             del self._open[number]
             request.owner = owner
-            raise Internal(f"no memory for the inputs of model '{request.model_name}': {error}") from error
+            raise Internal(
+                f"no memory for the inputs of model '{request.model_name}': {error}"
+            ) from error
         self._flush_responses()
 
     def cancel(self, number: int) -> None:
@@ -121,7 +128,9 @@ class RemoteCalls:
         if request.sink.ready(request):
             self._consume(number, nbytes)
         else:
-            request.sink.when_ready(request, lambda: self._due.put(partial(self._consume, number, nbytes)))
+            request.sink.when_ready(
+                request, lambda: self._due.put(partial(self._consume, number, nbytes))
+            )
 
     def _consume(self, number: int, nbytes: int) -> None:
         if number not in self._open:
@@ -164,5 +173,9 @@ def _extras(request: InferRequest) -> dict[str, Any]:
         "trace": request.trace is not None,
     }
     if request.classifies and request.outputs is not None:
-        fields["classes"] = {spec.name: spec.classification for spec in request.outputs.values() if spec.classification}
+        fields["classes"] = {
+            spec.name: spec.classification
+            for spec in request.outputs.values()
+            if spec.classification
+        }
     return {name: value for name, value in fields.items() if value}

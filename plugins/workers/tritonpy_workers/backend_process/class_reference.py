@@ -32,10 +32,13 @@ def resolve(reference: str, what: str) -> Any:
         target = _attribute(importlib.import_module(module), name)
     except Exception as error:
         raise Unavailable(
-            f"the {what} '{reference}' cannot be imported in a worker process: {type(error).__name__}: {error}"
+            f"the {what} '{reference}' cannot be imported in a worker process: "
+            f"{type(error).__name__}: {error}"
         ) from error
     if target is None:
-        raise Unavailable(f"the {what} '{reference}' does not exist any more: was its module replaced?")
+        raise Unavailable(
+            f"the {what} '{reference}' does not exist any more: was its module replaced?"
+        )
     return target
 
 

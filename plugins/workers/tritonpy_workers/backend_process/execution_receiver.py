@@ -6,7 +6,16 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tritonpy import Batch, InferRequest, InferResponse, InstanceContext, ModelContext, OutputSpec, SequenceInfo, Tensor
+from tritonpy import (
+    Batch,
+    InferRequest,
+    InferResponse,
+    InstanceContext,
+    ModelContext,
+    OutputSpec,
+    SequenceInfo,
+    Tensor,
+)
 from tritonpy.execution import Owner
 from tritonpy.frontend import NO_PARAMETERS, Sink
 from tritonpy_ipc import Frame, Kind
@@ -56,7 +65,9 @@ class ExecutionReceiver:
         headers: list[tuple[SequenceHeader, list[SequenceSlot]]] = []
         at = 2 + 2 * count
         if frame.kind == Kind.EXECUTE_SEQUENCE:
-            headers, at = read_sequence_frame(words, at, words[2 : at - 1 : 2], extras.get("sequences", {}))
+            headers, at = read_sequence_frame(
+                words, at, words[2 : at - 1 : 2], extras.get("sequences", {})
+            )
         rows, requested = self._channel.rows(frame, at, Tensor)
         ids, fields = extras.get("ids"), extras.get("requests", {})
         executions = []
@@ -87,7 +98,9 @@ class ExecutionReceiver:
             self.backlog.extend(executions)
             self._arrived()
 
-    def _request(self, number: int, row: Sequence[Tensor], requested: tuple[str, ...] | None) -> InferRequest:
+    def _request(
+        self, number: int, row: Sequence[Tensor], requested: tuple[str, ...] | None
+    ) -> InferRequest:
         return InferRequest(
             self._model.name,
             {tensor.name: tensor for tensor in row},
@@ -122,7 +135,9 @@ class _ServerSink(Sink):
         self._windows = windows
 
     def put(self, request: InferRequest, response: InferResponse) -> None:
-        raise AssertionError("responses go through the request, not through its sink: this is a bug")
+        raise AssertionError(
+            "responses go through the request, not through its sink: this is a bug"
+        )
 
     def ready(self, request: InferRequest) -> bool:
         return not self._windows.full(request.tag)
@@ -141,12 +156,17 @@ def _set_fields(request: InferRequest, fields: Mapping[str, Any]) -> None:
 
 
 def _set_scheduler_data(
-    batch: Batch, header: SequenceHeader, sequence_slots: Sequence[SequenceSlot], tensors: Sequence[Tensor]
+    batch: Batch,
+    header: SequenceHeader,
+    sequence_slots: Sequence[SequenceSlot],
+    tensors: Sequence[Tensor],
 ) -> None:
     batch.controls, batch.states = tensors[: header.controls], tensors[header.controls :]
     for request, sequence_slot in zip(batch.requests, sequence_slots, strict=True):
         if sequence_slot.sequence:
-            request.sequence = SequenceInfo(sequence_slot.sequence, sequence_slot.starts, sequence_slot.ends)
+            request.sequence = SequenceInfo(
+                sequence_slot.sequence, sequence_slot.starts, sequence_slot.ends
+            )
     if header.slots:
         slots: list[InferRequest | None] = [None] * header.slots
         for request, sequence_slot in zip(batch.requests, sequence_slots, strict=True):

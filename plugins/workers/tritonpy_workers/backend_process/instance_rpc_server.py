@@ -28,7 +28,9 @@ class InstanceRpcServer:
         handler = self._handlers.get(verb)
         if handler is None:
             text = f"workers support only the queries {' and '.join(self._handlers)}"
-            self._channel.send(Kind.QUERY_RESULT, [number], extras={"error": [int(Code.UNSUPPORTED), text]})
+            self._channel.send(
+                Kind.QUERY_RESULT, [number], extras={"error": [int(Code.UNSUPPORTED), text]}
+            )
             return
         Thread(target=self._respond, args=(number, handler), name=verb, daemon=True).start()
 

@@ -25,15 +25,20 @@ class SpawnLauncher(Launcher):
         self._model = model
         self._backend = reference_of(backend, "backend")
 
-    def launch(self, instance: InstanceContext, connection: socket.socket, output: int) -> SpawnedProcess:
+    def launch(
+        self, instance: InstanceContext, connection: socket.socket, output: int
+    ) -> SpawnedProcess:
         if not sys.executable:
             raise Unavailable(
-                f"{instance.name} needs its own process, but the path of the Python interpreter is unknown"
+                f"{instance.name} needs its own process, but the path of the Python interpreter "
+                "is unknown"
             )
         # -P: modules in the working directory must not shadow those of the same name.
         command = [sys.executable, "-P", "-m", __package__, str(connection.fileno())]
         return SpawnedProcess.start(command, connection, output)
 
     def start_message(self, instance: InstanceContext) -> Mapping[str, Any]:
-        message: Mapping[str, Any] = msgspec.to_builtins(InstanceStartMessage.of(self._model, self._backend, instance))
+        message: Mapping[str, Any] = msgspec.to_builtins(
+            InstanceStartMessage.of(self._model, self._backend, instance)
+        )
         return message

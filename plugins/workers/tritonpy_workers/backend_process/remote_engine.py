@@ -19,5 +19,8 @@ class RemoteEngine(RpcEngine):
 
     def infer(self, request: InferRequest) -> None:
         if request.uses_regions:
-            raise Unsupported("a backend in its own process sends tensors; it cannot refer to shared memory regions")
+            raise Unsupported(
+                "a backend in its own process sends tensors; it cannot refer to shared memory "
+                "regions"
+            )
         self._calls.make(request)

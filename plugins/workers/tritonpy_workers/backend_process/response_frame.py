@@ -31,7 +31,9 @@ class ResponseFrame:
     def __bool__(self) -> bool:
         return bool(self._done or self._rows or self._extras)
 
-    def add(self, number: int, execution: ReceivedExecution, response: InferResponse, row: Row) -> None:
+    def add(
+        self, number: int, execution: ReceivedExecution, response: InferResponse, row: Row
+    ) -> None:
         """Add a response to request `number`; `row` is its outputs in host memory."""
         index = str(len(self._rows))
         runs = self._runs
@@ -59,8 +61,14 @@ class ResponseFrame:
     def finish(self, execution: ReceivedExecution, begin_ns: int, end_ns: int) -> None:
         """Add the end of `execution`; its times replace those that the backend did not record."""
         batch = execution.batch
-        self._done += (execution.number, batch.input_end_ns or begin_ns, batch.infer_end_ns or end_ns)
-        self._running = {number: each for number, each in self._running.items() if each is not execution}
+        self._done += (
+            execution.number,
+            batch.input_end_ns or begin_ns,
+            batch.infer_end_ns or end_ns,
+        )
+        self._running = {
+            number: each for number, each in self._running.items() if each is not execution
+        }
 
     def send(self, channel: Channel) -> None:
         """Send the frame; if shared memory cannot be allocated, send errors instead of outputs."""
@@ -70,7 +78,9 @@ class ResponseFrame:
             channel.send(Kind.RESPONSES, words, [*self._rows, *self._states], None, self._extras)
         except (OSError, MemoryError) as error:
             failure = [int(Code.INTERNAL), f"no memory for the outputs: {error}"]
-            self._extras_field("errors").update({str(index): failure for index, row in enumerate(self._rows) if row})
+            self._extras_field("errors").update(
+                {str(index): failure for index, row in enumerate(self._rows) if row}
+            )
             self._extras.pop("states", None)
             channel.send(Kind.RESPONSES, words, [()] * len(self._rows), None, self._extras)
 

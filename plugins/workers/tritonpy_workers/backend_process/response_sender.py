@@ -27,7 +27,9 @@ class ResponseSender:
     not return soon, `stop_holding` is called.
     """
 
-    def __init__(self, channel: Channel, opened: dict[int, ReceivedExecution], windows: Windows) -> None:
+    def __init__(
+        self, channel: Channel, opened: dict[int, ReceivedExecution], windows: Windows
+    ) -> None:
         self._channel = channel
         self._windows = windows
         self._open = opened  # executions by the numbers of their unfinished requests
@@ -122,7 +124,12 @@ class ResponseSender:
     def cancel(self, request: InferRequest) -> None:
         """Do nothing: no request waits in a queue here."""
 
-    def _count(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse], rows: Sequence[Row]) -> None:
+    def _count(
+        self,
+        requests: Sequence[InferRequest],
+        responses: Sequence[InferResponse],
+        rows: Sequence[Row],
+    ) -> None:
         """Update flow control for streaming responses and finished streams."""
         for request, response, row in zip(requests, responses, rows, strict=True):
             if request.finished:
@@ -136,7 +143,9 @@ class ResponseSender:
 
     def _frame_to_send(self) -> ResponseFrame:
         """Return the frame to send now."""
-        hold = not self._holding_stopped and not any([execution.open for execution in self._running])
+        hold = not self._holding_stopped and not any(
+            [execution.open for execution in self._running]
+        )
         return ResponseFrame() if hold else self._release()
 
     def _release(self) -> ResponseFrame:
@@ -144,7 +153,12 @@ class ResponseSender:
         return frame
 
     def _add(
-        self, frame: ResponseFrame, request: InferRequest, response: InferResponse, row: Row, states: Mapping[int, Row]
+        self,
+        frame: ResponseFrame,
+        request: InferRequest,
+        response: InferResponse,
+        row: Row,
+        states: Mapping[int, Row],
     ) -> None:
         execution = self._open.get(request.tag)
         if execution is None:  # it has its final response
@@ -162,12 +176,18 @@ def _prepare(
 ) -> tuple[Sequence[InferResponse], Sequence[Row], Mapping[int, Row]]:
     """Return the responses, outputs and new states to send, or errors if one cannot be sent."""
     try:
-        final = [request for request, response in zip(requests, responses, strict=True) if response.final]
+        final = [
+            request for request, response in zip(requests, responses, strict=True) if response.final
+        ]
         return responses, [to_host(response.outputs) for response in responses], _new_states(final)
     except Exception as error:
         log.exception("the outputs of a batch could not be sent")
         failure = Internal(exception_text(error))
-        return [InferResponse.failed(request, failure) for request in requests], [()] * len(requests), {}
+        return (
+            [InferResponse.failed(request, failure) for request in requests],
+            [()] * len(requests),
+            {},
+        )
 
 
 def _new_states(requests: Sequence[InferRequest]) -> Mapping[int, Row]:
@@ -183,7 +203,10 @@ def _new_states(requests: Sequence[InferRequest]) -> Mapping[int, Row]:
 
 
 def _add_states(
-    frame: ResponseFrame, execution: ReceivedExecution, request: InferRequest, states: Mapping[int, Row]
+    frame: ResponseFrame,
+    execution: ReceivedExecution,
+    request: InferRequest,
+    states: Mapping[int, Row],
 ) -> None:
     row = states.get(request.tag)
     if row and not execution.states_sent:

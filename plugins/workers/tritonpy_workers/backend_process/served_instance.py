@@ -9,7 +9,13 @@ from pathlib import Path
 import msgspec
 
 from tritonpy import Backend, Batch, Engine, MemoryUsage, ModelContext
-from tritonpy.execution import BatchLayout, Device, pooled_memory, reports_memory, total_memory_usage
+from tritonpy.execution import (
+    BatchLayout,
+    Device,
+    pooled_memory,
+    reports_memory,
+    total_memory_usage,
+)
 from tritonpy.metrics import ModelMetrics
 from tritonpy_workers.backend_process.class_reference import resolve
 from tritonpy_workers.backend_process.start_message import InstanceStartMessage
@@ -41,7 +47,10 @@ class ServedInstance:
 
     def memory_usage(self) -> list[MemoryUsage]:
         """Return the memory usage that the backend reports; from any thread."""
-        reported = [*self._kind.shared_memory_usage(self.model.shared), *self.backend.memory_usage()]
+        reported = [
+            *self._kind.shared_memory_usage(self.model.shared),
+            *self.backend.memory_usage(),
+        ]
         return total_memory_usage([*reported, *pooled_memory(self.model.memory)])
 
     @property

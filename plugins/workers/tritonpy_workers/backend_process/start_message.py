@@ -102,7 +102,9 @@ class InstanceStartMessage(msgspec.Struct):
     instance: StartInstance
 
     @classmethod
-    def of(cls, model: ModelContext, backend: str, instance: InstanceContext) -> InstanceStartMessage:
+    def of(
+        cls, model: ModelContext, backend: str, instance: InstanceContext
+    ) -> InstanceStartMessage:
         """Return the message for an instance of `backend`."""
         return cls(
             VERSION,
@@ -118,7 +120,8 @@ class InstanceStartMessage(msgspec.Struct):
         """Return the message in a frame. Raises `Internal` if the server has another version."""
         if extras.get("version") != VERSION or extras.get("kind") != "backend":
             raise Internal(
-                f"the server uses version {extras.get('version')} of the worker protocol, but the worker has version {VERSION}: "
+                f"the server uses version {extras.get('version')} of the worker protocol, "
+                f"but the worker has version {VERSION}: "
                 "was tritonpy replaced while the server ran?"
             )
         return msgspec.convert(extras, cls)

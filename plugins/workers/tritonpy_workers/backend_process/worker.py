@@ -51,7 +51,9 @@ class BackendWorker:
         self._reader = BackgroundReader(channel, self._sender.stop_holding, self._calls.awaited)
         self._call = rpc_caller(rpc_client)
         self._progress: Progress
-        self._receiver = ExecutionReceiver(channel, opened, self._sender, windows, self._waiter.wake)
+        self._receiver = ExecutionReceiver(
+            channel, opened, self._sender, windows, self._waiter.wake
+        )
         channel.on(Kind.START, self._take_order)
         channel.on(Kind.STOP, self._take_order)
 
@@ -70,7 +72,9 @@ class BackendWorker:
             self._refuse(error)
             return 1
         self._receiver.serve(served.model, served.context)
-        InstanceRpcServer(self._channel, {"is_ready": served.is_ready, "memory_usage": served.memory_usage})
+        InstanceRpcServer(
+            self._channel, {"is_ready": served.is_ready, "memory_usage": served.memory_usage}
+        )
         extras = {
             "pid": os.getpid(),
             "max_open": served.context.max_open,
@@ -148,7 +152,10 @@ class BackendWorker:
         except BaseException as error:
             if not isinstance(error, TritonError):
                 log.error(
-                    "model %s version %d failed to execute", served.model.name, served.model.version, exc_info=error
+                    "model %s version %d failed to execute",
+                    served.model.name,
+                    served.model.version,
+                    exc_info=error,
                 )
             sender.fail(error)
         del batch  # its shared memory returns with the responses

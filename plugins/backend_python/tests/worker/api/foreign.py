@@ -10,7 +10,11 @@ import numpy as np
 from tritonpy_worker.api.capsules import address_in, tensor_at
 from tritonpy_worker.api.dlpack import export
 
-NO_SHARING = None if hasattr(np.ndarray, "__dlpack__") else "needs numpy 1.22, whose arrays lend their memory"
+NO_SHARING = (
+    None
+    if hasattr(np.ndarray, "__dlpack__")
+    else "needs numpy 1.22, whose arrays lend their memory"
+)
 
 
 class Foreign:

@@ -7,7 +7,14 @@ from datetime import datetime_CAPI
 import numpy as np
 import pytest
 
-from tritonpy_worker.api.capsules import Memory, _Managed, address_in, copy_to_capsule, is_capsule, tensor_at
+from tritonpy_worker.api.capsules import (
+    Memory,
+    _Managed,
+    address_in,
+    copy_to_capsule,
+    is_capsule,
+    tensor_at,
+)
 from tritonpy_worker.api.errors import TritonModelException
 
 
@@ -57,7 +64,9 @@ def test_other_capsules_hold_no_tensor():
     assert is_capsule(datetime_CAPI)
     assert not is_capsule(5)
     for other in (datetime_CAPI, 5, None):
-        with pytest.raises(TritonModelException, match="is not a DLPack capsule, or its tensor was already taken"):
+        with pytest.raises(
+            TritonModelException, match="is not a DLPack capsule, or its tensor was already taken"
+        ):
             address_in(other)
         with pytest.raises(TritonModelException):
             Memory(other)

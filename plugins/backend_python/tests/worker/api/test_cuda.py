@@ -24,7 +24,9 @@ def test_bytes_are_copied_in_the_context_of_the_device(monkeypatch):
     source, target = np.arange(5), np.zeros(5, int)
     copy(source, target)
     assert target.tolist() == source.tolist()
-    assert [call for call in driver.calls if call[0] in ("cuCtxSynchronize", "cuMemcpyDtoH_v2")] == [
+    assert [
+        call for call in driver.calls if call[0] in ("cuCtxSynchronize", "cuMemcpyDtoH_v2")
+    ] == [
         ("cuCtxSynchronize", 3),
         ("cuMemcpyDtoH_v2", 3),
     ]
@@ -70,7 +72,12 @@ def test_memory_of_a_real_gpu_is_copied():
     with cuda._context(driver, 0):
         pointer = ctypes.c_uint64()
         assert driver.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(given.nbytes)) == 0
-        assert driver.cuMemcpyHtoD_v2(pointer, ctypes.c_void_p(address(given)), ctypes.c_size_t(given.nbytes)) == 0
+        assert (
+            driver.cuMemcpyHtoD_v2(
+                pointer, ctypes.c_void_p(address(given)), ctypes.c_size_t(given.nbytes)
+            )
+            == 0
+        )
         cuda.copy_to_host(0, pointer.value, address(taken), taken.nbytes)
         assert driver.cuMemFree_v2(pointer) == 0
     assert taken.tolist() == given.tolist()

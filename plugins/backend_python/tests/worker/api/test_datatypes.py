@@ -20,7 +20,9 @@ KINDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("number", "name", "kind"), [(number, *each) for number, each in enumerate(KINDS, 1)])
+@pytest.mark.parametrize(
+    ("number", "name", "kind"), [(number, *each) for number, each in enumerate(KINDS, 1)]
+)
 def test_numbers_names_and_numpy_types_match(number, name, kind):
     assert DataType[name] == number
     assert triton_to_numpy_type(number) is kind

@@ -112,12 +112,18 @@ array = sys.held[0].as_numpy()
 """
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", code], env=paths, capture_output=True, text=True, check=False
+        [sys.executable, "-X", "dev", "-c", code],
+        env=paths,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.skipif(not hasattr(np, "from_dlpack"), reason="needs numpy 1.23, which takes what others lend")
+@pytest.mark.skipif(
+    not hasattr(np, "from_dlpack"), reason="needs numpy 1.23, which takes what others lend"
+)
 def test_numpy_imports_a_tensor():
     array = np.arange(6.0).reshape(2, 3)
     assert np.from_dlpack(Tensor("x", array)).tolist() == array.tolist()
@@ -161,21 +167,28 @@ def test_memory_that_is_not_in_c_order_is_rejected_and_not_taken(shape, strides)
 
 
 @pytest.mark.parametrize(
-    ("shape", "strides"), [((2, 3), (3, 1)), ((1, 3), (77, 1)), ((3, 1), (1, 99)), ((2, 0), (1, 1)), ((), ())]
+    ("shape", "strides"),
+    [((2, 3), (3, 1)), ((1, 3), (77, 1)), ((3, 1), (1, 99)), ((2, 0), (1, 1)), ((), ())],
 )
 def test_strides_of_dimensions_of_one_are_ignored(shape, strides):
-    assert Tensor.from_dlpack("y", Foreign(np.zeros(shape, np.uint8), strides=strides)).shape() == list(shape)
+    assert Tensor.from_dlpack(
+        "y", Foreign(np.zeros(shape, np.uint8), strides=strides)
+    ).shape() == list(shape)
 
 
 @pytest.mark.parametrize(
-    "described", [{"code": 5}, {"lanes": 4}, {"code": 2, "bits": 8}, {"code": 6, "bits": 1}, {"code": 17}]
+    "described",
+    [{"code": 5}, {"lanes": 4}, {"code": 2, "bits": 8}, {"code": 6, "bits": 1}, {"code": 17}],
 )
 def test_unsupported_types_are_rejected(described):
     assert refusal(Foreign(np.zeros(2, np.uint8), **described)) == "Dtype is invalid."
 
 
 def test_bf16_has_sixteen_bits():
-    assert refusal(Foreign(np.zeros(2, np.uint32), code=4)) == "Expected BF16 tensor to have 16 bits, but had: 32"
+    assert (
+        refusal(Foreign(np.zeros(2, np.uint32), code=4))
+        == "Expected BF16 tensor to have 16 bits, but had: 32"
+    )
 
 
 @pytest.mark.parametrize("kind", [4, 10, 14])
@@ -229,8 +242,14 @@ def test_gpu_memory_is_not_copied(monkeypatch):
     assert source.streams == [1]
     assert driver.called("cuCtxSynchronize") == [1]
     assert not tensor.is_cpu()
-    assert (tensor.shape(), tensor.triton_dtype(), tensor.__dlpack_device__()) == ([2, 3], 11, (2, 1))
-    with pytest.raises(TritonModelException, match=r"^Tensor is stored in GPU and cannot be converted to NumPy\.$"):
+    assert (tensor.shape(), tensor.triton_dtype(), tensor.__dlpack_device__()) == (
+        [2, 3],
+        11,
+        (2, 1),
+    )
+    with pytest.raises(
+        TritonModelException, match=r"^Tensor is stored in GPU and cannot be converted to NumPy\.$"
+    ):
         tensor.as_numpy()
     assert driver.called("cuMemcpyDtoH_v2") == []
 
@@ -271,7 +290,18 @@ def torch():
     return torch
 
 
-TORCH = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bfloat16"]
+TORCH = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "bfloat16",
+]
 
 
 @pytest.mark.parametrize("kind", TORCH)

@@ -4,7 +4,16 @@ import pytest
 
 from tritonpy_worker.api.errors import TritonError, TritonModelException
 
-CODES = ["UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED"]
+CODES = [
+    "UNKNOWN",
+    "INTERNAL",
+    "NOT_FOUND",
+    "INVALID_ARG",
+    "UNAVAILABLE",
+    "UNSUPPORTED",
+    "ALREADY_EXISTS",
+    "CANCELLED",
+]
 
 
 @pytest.mark.parametrize(("number", "name"), list(enumerate(CODES)))

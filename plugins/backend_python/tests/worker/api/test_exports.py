@@ -33,11 +33,18 @@ def test_all_names_of_triton_exist(name):
 @pytest.mark.parametrize("name", TRITONS_IN_C)
 def test_all_names_of_tritons_built_in_module_exist(name):
     assert name in c_python_backend_utils.__all__
-    assert getattr(c_python_backend_utils, name) is getattr(pb_utils, name, getattr(c_python_backend_utils, name))
+    assert getattr(c_python_backend_utils, name) is getattr(
+        pb_utils, name, getattr(c_python_backend_utils, name)
+    )
 
 
 def test_classes_have_tritons_module():
-    for kind in (pb_utils.Tensor, pb_utils.InferenceRequest, pb_utils.TritonError, c_python_backend_utils.Metric):
+    for kind in (
+        pb_utils.Tensor,
+        pb_utils.InferenceRequest,
+        pb_utils.TritonError,
+        c_python_backend_utils.Metric,
+    ):
         assert kind.__module__ == "c_python_backend_utils"
         assert getattr(c_python_backend_utils, kind.__name__) is kind
     assert str(pb_utils.InferenceResponse) == "<class 'c_python_backend_utils.InferenceResponse'>"

@@ -28,7 +28,9 @@ def test_messages_have_the_level_info_by_default(host):
     assert host.logged == [("INFO", "x"), ("INFO", "bytes")]
 
 
-@pytest.mark.parametrize(("number", "name"), [(0, "INFO"), (1, "WARNING"), (2, "ERROR"), (3, "VERBOSE")])
+@pytest.mark.parametrize(
+    ("number", "name"), [(0, "INFO"), (1, "WARNING"), (2, "ERROR"), (3, "VERBOSE")]
+)
 def test_levels_have_tritons_numbers_and_names(number, name):
     level = getattr(Logger, name)
     assert level == number

@@ -26,7 +26,9 @@ def test_tensors_are_found_by_name():
     assert get_output_tensor_by_name(response, "C") is None
 
 
-@pytest.mark.parametrize(("kind", "find"), [("input", get_input_config_by_name), ("output", get_output_config_by_name)])
+@pytest.mark.parametrize(
+    ("kind", "find"), [("input", get_input_config_by_name), ("output", get_output_config_by_name)]
+)
 def test_inputs_and_outputs_of_a_configuration_are_found_by_name(kind, find):
     entries = [{"name": "A", "dims": [1]}, {"name": "B", "dims": [2]}]
     assert find({kind: entries}, "B") is entries[1]
@@ -35,6 +37,12 @@ def test_inputs_and_outputs_of_a_configuration_are_found_by_name(kind, find):
 
 
 def test_decoupled_configurations():
-    assert using_decoupled_model_transaction_policy({"model_transaction_policy": {"decoupled": True}}) is True
-    assert using_decoupled_model_transaction_policy({"model_transaction_policy": {"decoupled": False}}) is False
+    assert (
+        using_decoupled_model_transaction_policy({"model_transaction_policy": {"decoupled": True}})
+        is True
+    )
+    assert (
+        using_decoupled_model_transaction_policy({"model_transaction_policy": {"decoupled": False}})
+        is False
+    )
     assert using_decoupled_model_transaction_policy({}) is False

@@ -117,7 +117,12 @@ def test_counters_cannot_decrease(host):
 @pytest.mark.parametrize(
     ("kind", "function", "arguments", "text"),
     [
-        ("COUNTER", "set", (1,), "Failed to set metric value: {}TRITONSERVER_METRIC_KIND_COUNTER does not support Set"),
+        (
+            "COUNTER",
+            "set",
+            (1,),
+            "Failed to set metric value: {}TRITONSERVER_METRIC_KIND_COUNTER does not support Set",
+        ),
         (
             "COUNTER",
             "observe",
@@ -169,7 +174,8 @@ def test_values_are_numbers(function, value):
 
 
 @pytest.mark.parametrize(
-    "arguments", [(5, "d", MetricKind.GAUGE), ("n", None, MetricKind.GAUGE), ("n", "d", 0), ("n", "d", "GAUGE")]
+    "arguments",
+    [(5, "d", MetricKind.GAUGE), ("n", None, MetricKind.GAUGE), ("n", "d", 0), ("n", "d", "GAUGE")],
 )
 def test_wrong_argument_types_have_tritons_error(host, arguments):
     with pytest.raises(TypeError) as caught:
@@ -186,7 +192,10 @@ def test_errors_of_the_server_are_raised(host):
     assert refusal(family) == f"Error when creating MetricFamily: {PREFIX}Invalid metric name"
     host.answers["metric_family"] = 1
     host.answers["metric"] = TritonModelException("Invalid label name")
-    assert refusal(family().Metric, {1: "a"}) == f"Error when creating Metric: {PREFIX}Invalid label name"
+    assert (
+        refusal(family().Metric, {1: "a"})
+        == f"Error when creating Metric: {PREFIX}Invalid label name"
+    )
     host.answers["metric"] = 2
     host.answers["metric_value"] = TritonModelException("gone")
     assert refusal(family().Metric().value) == f"Failed to get metric value: {PREFIX}gone"
@@ -203,7 +212,9 @@ def test_a_rejected_metric_can_be_created_again(host):
 
 @pytest.mark.parametrize("labels", [[1], "a", 5, ()])
 def test_labels_are_a_dictionary(labels):
-    assert refusal(family().Metric, labels) == "Failed to create metric. Labels must be a dictionary."
+    assert (
+        refusal(family().Metric, labels) == "Failed to create metric. Labels must be a dictionary."
+    )
 
 
 def test_labels_are_text(host):
@@ -221,12 +232,23 @@ def test_keys_of_labels_are_converted_to_strings(host):
 
 
 def test_buckets_belong_to_histograms():
-    assert refusal(family().Metric, {}, [1.0]) == "Failed to create metric. Unexpected buckets found."
-    assert refusal(family(MetricKind.GAUGE).Metric, buckets=[]) == "Failed to create metric. Unexpected buckets found."
+    assert (
+        refusal(family().Metric, {}, [1.0]) == "Failed to create metric. Unexpected buckets found."
+    )
+    assert (
+        refusal(family(MetricKind.GAUGE).Metric, buckets=[])
+        == "Failed to create metric. Unexpected buckets found."
+    )
     histogram = family(MetricKind.HISTOGRAM)
-    assert refusal(histogram.Metric, {"a": "b"}) == "Failed to create metric. Missing required buckets."
+    assert (
+        refusal(histogram.Metric, {"a": "b"})
+        == "Failed to create metric. Missing required buckets."
+    )
     for buckets in ((1, 2), {1: 2}, "12", 5):
-        assert refusal(histogram.Metric, {}, buckets) == "Failed to create metric. Buckets must be a list."
+        assert (
+            refusal(histogram.Metric, {}, buckets)
+            == "Failed to create metric. Buckets must be a list."
+        )
     with pytest.raises(RuntimeError, match=r"^Unable to cast Python instance to C"):
         histogram.Metric(buckets=[1, "x"])
 

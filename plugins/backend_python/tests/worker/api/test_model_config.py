@@ -8,7 +8,9 @@ from tritonpy_worker.api.model_config import ModelConfig
 
 
 def config(**fields):
-    return ModelConfig(json.dumps({"name": "m", "max_batch_size": 0, "input": [], "output": [], **fields}))
+    return ModelConfig(
+        json.dumps({"name": "m", "max_batch_size": 0, "input": [], "output": [], **fields})
+    )
 
 
 def refusal(function, *arguments):
@@ -69,7 +71,9 @@ def test_tensors_are_added(kind):
 
 @pytest.mark.parametrize("kind", ["input", "output"])
 def test_unset_fields_are_completed_and_others_are_kept(kind):
-    completed = config(**{kind: [{"name": "x", "data_type": "TYPE_INVALID", "dims": [], "is_shape_tensor": True}]})
+    completed = config(
+        **{kind: [{"name": "x", "data_type": "TYPE_INVALID", "dims": [], "is_shape_tensor": True}]}
+    )
     getattr(completed, f"add_{kind}")(tensor(dims=[2, -1]))
     assert completed.as_dict()[kind] == [tensor(dims=[2, -1], is_shape_tensor=True)]
 
@@ -100,7 +104,10 @@ def test_contradictions_are_rejected(kind):
 
 @pytest.mark.parametrize(
     ("kind", "allowed"),
-    [("input", "'name', 'data_type', 'dims' and 'optional'"), ("output", "'name', 'data_type' and 'dims'")],
+    [
+        ("input", "'name', 'data_type', 'dims' and 'optional'"),
+        ("output", "'name', 'data_type' and 'dims'"),
+    ],
 )
 def test_other_properties_are_rejected(kind, allowed):
     assert refusal(getattr(config(), f"add_{kind}"), tensor(reshape={})) == (
@@ -116,9 +123,18 @@ def test_an_output_is_never_optional():
 def test_missing_properties_are_named(kind):
     add = getattr(config(), f"add_{kind}")
     where = "in auto-complete-config function for model 'm'"
-    assert refusal(add, {"data_type": "TYPE_FP32", "dims": [1]}) == f"{kind} {where} is missing 'name' property."
-    assert refusal(add, {"name": "x", "dims": [1]}) == f"{kind} 'x' {where} is missing 'data_type' property."
-    assert refusal(add, {"name": "x", "data_type": "TYPE_FP32"}) == f"{kind} 'x' {where} is missing 'dims' property."
+    assert (
+        refusal(add, {"data_type": "TYPE_FP32", "dims": [1]})
+        == f"{kind} {where} is missing 'name' property."
+    )
+    assert (
+        refusal(add, {"name": "x", "dims": [1]})
+        == f"{kind} 'x' {where} is missing 'data_type' property."
+    )
+    assert (
+        refusal(add, {"name": "x", "data_type": "TYPE_FP32"})
+        == f"{kind} 'x' {where} is missing 'dims' property."
+    )
 
 
 @pytest.mark.parametrize("decoupled", [True, False])

@@ -17,7 +17,11 @@ def refusal(function, *arguments, **named):
 
 def test_a_model_is_loaded(host):
     load_model("other")
-    load_model(model_name="other", config='{"max_batch_size": 8}', files={"file:1/model.onnx": b"\0\1", "file:a": b""})
+    load_model(
+        model_name="other",
+        config='{"max_batch_size": 8}',
+        files={"file:1/model.onnx": b"\0\1", "file:a": b""},
+    )
     assert host.queries == [
         ("load_model", {"name": "other", "config": "", "files": {}}),
         ("load_model", {
@@ -35,7 +39,9 @@ def test_a_model_is_unloaded(host):
     ]
 
 
-@pytest.mark.parametrize(("version", "expected"), [("", -1), ("3", 3), ("0", 0), (" 7", 7), ("+2", 2), ("12abc", 12)])
+@pytest.mark.parametrize(
+    ("version", "expected"), [("", -1), ("3", 3), ("0", 0), (" 7", 7), ("+2", 2), ("12abc", 12)]
+)
 def test_readiness_is_queried(host, version, expected):
     host.answers["is_model_ready"] = True
     assert is_model_ready("other", model_version=version) is True
@@ -46,7 +52,12 @@ def test_readiness_is_queried(host, version, expected):
 
 @pytest.mark.parametrize(
     ("version", "detail"),
-    [("abc", " (details: stol)"), ("-1", ""), ("-", " (details: stol)"), ("9" * 30, " (details: stol)")],
+    [
+        ("abc", " (details: stol)"),
+        ("-1", ""),
+        ("-", " (details: stol)"),
+        ("9" * 30, " (details: stol)"),
+    ],
 )
 def test_a_version_is_a_number(host, version, detail):
     assert refusal(is_model_ready, "other", version) == (
@@ -60,16 +71,27 @@ def test_errors_of_the_server_are_raised(host):
     host.answers = dict.fromkeys(("load_model", "unload_model", "is_model_ready"), REFUSED)
     assert refusal(load_model, "other") == f"Failed to load model: {PREFIX}Server not ready"
     assert refusal(unload_model, "other") == f"Failed to unload model: {PREFIX}Server not ready"
-    assert refusal(is_model_ready, "other") == f"Failed to check model readiness: {PREFIX}Server not ready"
+    assert (
+        refusal(is_model_ready, "other")
+        == f"Failed to check model readiness: {PREFIX}Server not ready"
+    )
 
 
 @pytest.mark.parametrize(
     ("function", "arguments", "signature"),
     [
         (load_model, (5,), "(model_name: str, config: str = '', files: object = None) -> None"),
-        (load_model, ("other", {}), "(model_name: str, config: str = '', files: object = None) -> None"),
+        (
+            load_model,
+            ("other", {}),
+            "(model_name: str, config: str = '', files: object = None) -> None",
+        ),
         (unload_model, (None,), "(model_name: str, unload_dependents: bool = False) -> None"),
-        (unload_model, ("other", "yes"), "(model_name: str, unload_dependents: bool = False) -> None"),
+        (
+            unload_model,
+            ("other", "yes"),
+            "(model_name: str, unload_dependents: bool = False) -> None",
+        ),
         (is_model_ready, (5,), "(model_name: str, model_version: str = '') -> bool"),
         (is_model_ready, ("other", 1), "(model_name: str, model_version: str = '') -> bool"),
     ],
@@ -90,7 +112,9 @@ def test_files_are_bytes_by_path(host):
             "failed to load model 'other', files should be a dictionary of file paths and file contents"
         )
     for content, kind in (("text", "str"), (5, "int"), (bytearray(b"x"), "bytearray")):
-        with pytest.raises(TypeError, match=f"^Object of type '{kind}' is not an instance of 'bytes'$"):
+        with pytest.raises(
+            TypeError, match=f"^Object of type '{kind}' is not an instance of 'bytes'$"
+        ):
             load_model("other", files={"file:a": content})
     with pytest.raises(RuntimeError, match=r"^Unable to cast Python instance to C"):
         load_model("other", files={1: b"x"})

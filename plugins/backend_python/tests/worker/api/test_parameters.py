@@ -24,10 +24,22 @@ def test_parameters_are_copied():
         ([1], "Expect N8pybind114dictE, got <class 'list'>"),
         ("{}", "Expect N8pybind114dictE, got <class 'str'>"),
         ({5: 1}, "Expect parameters keys to have type str, found type <class 'int'>"),
-        ({"a": None}, "Expect parameters values to have type bool/int/str, found type <class 'NoneType'>"),
-        ({"a": 1.5}, "Expect parameters values to have type bool/int/str, found type <class 'float'>"),
-        ({"a": [1]}, "Expect parameters values to have type bool/int/str, found type <class 'list'>"),
-        ({"a": b"x"}, "Expect parameters values to have type bool/int/str, found type <class 'bytes'>"),
+        (
+            {"a": None},
+            "Expect parameters values to have type bool/int/str, found type <class 'NoneType'>",
+        ),
+        (
+            {"a": 1.5},
+            "Expect parameters values to have type bool/int/str, found type <class 'float'>",
+        ),
+        (
+            {"a": [1]},
+            "Expect parameters values to have type bool/int/str, found type <class 'list'>",
+        ),
+        (
+            {"a": b"x"},
+            "Expect parameters values to have type bool/int/str, found type <class 'bytes'>",
+        ),
     ],
 )
 def test_invalid_parameters_have_tritons_error(given, text):

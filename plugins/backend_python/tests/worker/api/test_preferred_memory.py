@@ -3,7 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy_worker.api.preferred_memory import TRITONSERVER_MEMORY_CPU, TRITONSERVER_MEMORY_GPU, PreferredMemory
+from tritonpy_worker.api.preferred_memory import (
+    TRITONSERVER_MEMORY_CPU,
+    TRITONSERVER_MEMORY_GPU,
+    PreferredMemory,
+)
 
 
 def test_kinds_have_tritons_numbers_and_names():
@@ -19,7 +23,9 @@ def test_preferred_memory_is_stored():
     assert (named.memory_type, named.device_id) == (TRITONSERVER_MEMORY_CPU, 0)
 
 
-@pytest.mark.parametrize("arguments", [(1,), (None,), (TRITONSERVER_MEMORY_CPU, "x"), (TRITONSERVER_MEMORY_CPU, None)])
+@pytest.mark.parametrize(
+    "arguments", [(1,), (None,), (TRITONSERVER_MEMORY_CPU, "x"), (TRITONSERVER_MEMORY_CPU, None)]
+)
 def test_wrong_argument_types_are_rejected(arguments):
     with pytest.raises(TypeError, match=r"^__init__\(\): incompatible constructor arguments"):
         PreferredMemory(*arguments)

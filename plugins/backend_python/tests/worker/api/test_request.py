@@ -22,12 +22,23 @@ X, Y = Tensor("x", np.zeros(1)), Tensor("y", np.zeros(2))
 
 
 def made(**given):
-    return InferenceRequest(**{"inputs": [X], "requested_output_names": ["O"], "model_name": "other", **given})
+    return InferenceRequest(
+        **{"inputs": [X], "requested_output_names": ["O"], "model_name": "other", **given}
+    )
 
 
 def received(host, number=5, parameters=None, output_names=("O", "P"), **given):
-    fields = {"request_id": "r", "correlation_id": 7, "inputs": (X, Y), "flags": 1, "timeout": 500, **given}
-    return InferenceRequest.received(host, number, output_names=output_names, parameters=parameters or {}, **fields)
+    fields = {
+        "request_id": "r",
+        "correlation_id": 7,
+        "inputs": (X, Y),
+        "flags": 1,
+        "timeout": 500,
+        **given,
+    }
+    return InferenceRequest.received(
+        host, number, output_names=output_names, parameters=parameters or {}, **fields
+    )
 
 
 def refusal(function, *arguments, **named):
@@ -86,7 +97,10 @@ def test_flags_can_be_replaced():
     request = made(flags=1)
     request.set_flags(np.uint32(3))
     assert request.flags() == 3
-    for setter, name in ((request.set_flags, "set_flags"), (request.set_release_flags, "set_release_flags")):
+    for setter, name in (
+        (request.set_flags, "set_flags"),
+        (request.set_release_flags, "set_release_flags"),
+    ):
         for bad in ("x", -1, None, 1.0, 1 << 32):
             with pytest.raises(TypeError, match=rf"^{name}\(\): incompatible function arguments"):
                 setter(bad)
@@ -147,7 +161,16 @@ def test_other_deleted_requests_are_not_reported():
 def test_a_created_request_has_the_given_fields():
     trace = received(FakeHost()).trace()
     request = InferenceRequest(
-        "r", "s", (X, Y), ("O", "P", "O"), "other", 3, 2, 1000, trace=trace, parameters={"a": True, "c": 3}
+        "r",
+        "s",
+        (X, Y),
+        ("O", "P", "O"),
+        "other",
+        3,
+        2,
+        1000,
+        trace=trace,
+        parameters={"a": True, "c": 3},
     )
     assert request.number is None
     assert request.request_id() == "r"
@@ -163,7 +186,12 @@ def test_a_created_request_has_the_given_fields():
 
 def test_defaults_are_tritons():
     request = made()
-    assert (request.request_id(), request.correlation_id(), request.flags(), request.timeout()) == ("", 0, 0, 0)
+    assert (request.request_id(), request.correlation_id(), request.flags(), request.timeout()) == (
+        "",
+        0,
+        0,
+        0,
+    )
     assert request.parameters() == "{}"
     assert request.trace().get_context() is None
 
@@ -221,7 +249,9 @@ def test_none_and_empty_names_have_tritons_error():
 
 
 def test_invalid_parameters_are_rejected():
-    assert refusal(made, parameters={"a": None}).startswith("Expect parameters values to have type bool/int/str")
+    assert refusal(made, parameters={"a": None}).startswith(
+        "Expect parameters values to have type bool/int/str"
+    )
 
 
 def test_a_created_request_cannot_have_responses():
@@ -235,7 +265,17 @@ def test_a_call_has_all_fields(host):
     host.responses = [InferenceResponse()]
     memory = PreferredMemory(TRITONSERVER_MEMORY_CPU)
     request = InferenceRequest(
-        "r", 9, [X, Y], ["O", "P", "O"], "other", 2, 1, 77, memory, received(host, number=12).trace(), {"a": True}
+        "r",
+        9,
+        [X, Y],
+        ["O", "P", "O"],
+        "other",
+        2,
+        1,
+        77,
+        memory,
+        received(host, number=12).trace(),
+        {"a": True},
     )
     request.set_flags(3)
     assert request.exec() is host.responses[0]
@@ -284,7 +324,9 @@ def test_a_decoupled_call_gives_an_iterator(host):
 def test_decoupled_must_be_a_truth_value(host):
     for bad in ("x", None):
         for function in ("exec", "async_exec"):
-            with pytest.raises(TypeError, match=rf"^{function}\(\): incompatible function arguments"):
+            with pytest.raises(
+                TypeError, match=rf"^{function}\(\): incompatible function arguments"
+            ):
                 getattr(made(), function)(bad)
     assert host.calls == []
 

@@ -46,7 +46,9 @@ def test_invalid_parameters_are_rejected():
 
 
 def test_none_is_not_a_tensor():
-    with pytest.raises(TritonModelException, match=r"^Output tensor for inference response should not be empty\.$"):
+    with pytest.raises(
+        TritonModelException, match=r"^Output tensor for inference response should not be empty\.$"
+    ):
         InferenceResponse([A, None])
 
 
@@ -101,4 +103,7 @@ def test_a_response_can_be_restricted_to_requested_outputs():
 
 
 def test_a_received_response_stays_one_when_restricted():
-    assert InferenceResponse.received((A,), None, {"a": 1, "b": 2}).restricted(()).parameters() == '{"a":1,"b":2}'
+    assert (
+        InferenceResponse.received((A,), None, {"a": 1, "b": 2}).restricted(()).parameters()
+        == '{"a":1,"b":2}'
+    )

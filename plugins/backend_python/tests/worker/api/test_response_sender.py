@@ -73,7 +73,10 @@ def test_only_requested_outputs_are_sent():
 def test_unknown_flags_are_rejected(decoupled):
     host, out = sender(decoupled)
     for flags in (2, 3, 7):
-        assert refusal(out.send, InferenceResponse(), flags=flags) == UNABLE + "Unsupported flag provided."
+        assert (
+            refusal(out.send, InferenceResponse(), flags=flags)
+            == UNABLE + "Unsupported flag provided."
+        )
     assert host.sent == []
 
 
@@ -85,7 +88,8 @@ def test_an_empty_send_is_rejected(decoupled):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("x",), (InferenceResponse(), -1), (InferenceResponse(), "1"), (None, None), (5, 1)]
+    "arguments",
+    [("x",), (InferenceResponse(), -1), (InferenceResponse(), "1"), (None, None), (5, 1)],
 )
 def test_wrong_argument_types_have_tritons_error(arguments):
     host, out = sender()
@@ -106,7 +110,10 @@ def test_other_models_respond_once_and_may_then_end_the_request():
         == UNABLE + "Non-decoupled model cannot send complete final before sending a response."
     )
     out.send(InferenceResponse())
-    assert refusal(out.send, InferenceResponse()) == UNABLE + "Non-decoupled model cannot send more than one response."
+    assert (
+        refusal(out.send, InferenceResponse())
+        == UNABLE + "Non-decoupled model cannot send more than one response."
+    )
     out.send(flags=FINAL)
     assert refusal(out.send, flags=FINAL) == CLOSED
     assert (

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from tritonpy_worker.api.errors import TritonModelException
-from tritonpy_worker.api.strings import decode, deserialize_bytes_tensor, encode, serialize_byte_tensor
+from tritonpy_worker.api.strings import (
+    decode,
+    deserialize_bytes_tensor,
+    encode,
+    serialize_byte_tensor,
+)
 
 
 def objects(*elements):
@@ -120,7 +125,11 @@ def test_the_functions_of_the_api_return_tritons_results():
     assert serialize_byte_tensor(np.array([b"ab"])) == wire(b"ab")
     assert serialize_byte_tensor(np.empty(0, object)) == ()
     assert serialize_byte_tensor(np.zeros(2)) is None
-    for encoded in (wire(b"a", b"bc"), np.frombuffer(wire(b"a", b"bc"), np.uint8), memoryview(wire(b"a", b"bc"))):
+    for encoded in (
+        wire(b"a", b"bc"),
+        np.frombuffer(wire(b"a", b"bc"), np.uint8),
+        memoryview(wire(b"a", b"bc")),
+    ):
         assert deserialize_bytes_tensor(encoded).tolist() == [b"a", b"bc"]
     assert deserialize_bytes_tensor(b"").shape == (0,)
     with pytest.raises(TritonModelException):

@@ -32,7 +32,9 @@ def test_an_array_is_not_copied(dtype, shape):
     assert tensor.__dlpack_device__() == (1, 0)
 
 
-@pytest.mark.parametrize(("dtype", "number"), [(dtype, number) for number, dtype in enumerate(NUMBERS, 1)])
+@pytest.mark.parametrize(
+    ("dtype", "number"), [(dtype, number) for number, dtype in enumerate(NUMBERS, 1)]
+)
 def test_the_type_is_tritons_number(dtype, number):
     datatype = Tensor("x", np.zeros(1, dtype)).triton_dtype()
     assert datatype == number
@@ -61,12 +63,16 @@ def test_an_alias_of_a_type_is_the_type():
     assert Tensor("x", np.zeros(2, "q")).triton_dtype() == 9
 
 
-@pytest.mark.parametrize("make", [lambda: Tensor("", np.zeros(1)), lambda: Tensor.from_dlpack("", np.zeros(1))])
+@pytest.mark.parametrize(
+    "make", [lambda: Tensor("", np.zeros(1)), lambda: Tensor.from_dlpack("", np.zeros(1))]
+)
 def test_an_empty_name_is_rejected(make):
     assert message(make) == "Tensor name cannot be an empty string."
 
 
-@pytest.mark.parametrize("arguments", [("x", [1, 2]), ("x", 3.0), (5, np.zeros(2)), (None, np.zeros(2)), ("x", None)])
+@pytest.mark.parametrize(
+    "arguments", [("x", [1, 2]), ("x", 3.0), (5, np.zeros(2)), (None, np.zeros(2)), ("x", None)]
+)
 def test_wrong_argument_types_have_tritons_error(arguments):
     with pytest.raises(TypeError) as caught:
         Tensor(*arguments)

@@ -9,7 +9,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from .api.constants import TRITONSERVER_REQUEST_FLAG_SEQUENCE_END, TRITONSERVER_REQUEST_FLAG_SEQUENCE_START
+from .api.constants import (
+    TRITONSERVER_REQUEST_FLAG_SEQUENCE_END,
+    TRITONSERVER_REQUEST_FLAG_SEQUENCE_START,
+)
 from .api.errors import ErrorCode, TritonModelException
 from .api.outgoing_tensor import outgoing_tensor
 from .api.response import InferenceResponse
@@ -129,7 +132,8 @@ class Calls:
     def announce_wait(self, call: Call) -> None:
         """Announce that a thread waits for `call`'s first response and reads no other stream."""
         if call.decoupled and any(
-            other is not call and other.decoupled and not other.finished for other in list(self._calls.values())
+            other is not call and other.decoupled and not other.finished
+            for other in list(self._calls.values())
         ):
             self.notify(Kind.CALL_AWAITED, call.number)
 
@@ -174,14 +178,20 @@ class Calls:
         nbytes = sum([tensor._data.nbytes for tensor in rows[0]]) if rows else 0
         self._add_response(call, response, nbytes, bool(flags & _FINAL))
 
-    def _add_response(self, call: Call, response: InferenceResponse, nbytes: int, final: bool) -> None:
+    def _add_response(
+        self, call: Call, response: InferenceResponse, nbytes: int, final: bool
+    ) -> None:
         call.add_response(response, nbytes, final)
         if isinstance(call, AsyncCall):
             self.awaited.discard(call)
 
 
 def _extras(spec: CallSpec, stops: bool) -> dict[str, Any]:
-    extras: dict[str, Any] = {"model": spec.model_name, "version": spec.model_version, "decoupled": spec.decoupled}
+    extras: dict[str, Any] = {
+        "model": spec.model_name,
+        "version": spec.model_version,
+        "decoupled": spec.decoupled,
+    }
     if stops:
         extras["blocks_loop"] = True
     if spec.request_id:

@@ -42,7 +42,12 @@ class ChannelHost(Host):
     """
 
     def __init__(
-        self, channel: Channel, name: str, model_directory: str, decoupled: bool, collected: ResponseFrame
+        self,
+        channel: Channel,
+        name: str,
+        model_directory: str,
+        decoupled: bool,
+        collected: ResponseFrame,
     ) -> None:
         self.name = name
         self.model_directory = model_directory
@@ -132,17 +137,25 @@ class ChannelHost(Host):
         self._collected.send_early()
 
     def _send(
-        self, request: int, response: InferenceResponse | None, row: Sequence[OutgoingTensor], final: bool
+        self,
+        request: int,
+        response: InferenceResponse | None,
+        row: Sequence[OutgoingTensor],
+        final: bool,
     ) -> None:
         if final:
             self.inflight.end((request,))
         else:
             self.inflight.begin(request)
         answers = ResponseFrame(self._channel, self.name)
-        answers.add(request, response, row, (FINAL if final else 0) | (EMPTY if response is None else 0))
+        answers.add(
+            request, response, row, (FINAL if final else 0) | (EMPTY if response is None else 0)
+        )
         self._reach(answers.send)
         if not final:
-            self._reach(self.inflight.windows.sent, request, sum([each.data.nbytes for each in row]))
+            self._reach(
+                self.inflight.windows.sent, request, sum([each.data.nbytes for each in row])
+            )
 
     def _has_capacity(self, request: int) -> bool:
         """Wait until the stream has capacity. In a coroutine, let its next step wait instead.

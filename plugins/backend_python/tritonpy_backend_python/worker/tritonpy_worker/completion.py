@@ -23,7 +23,8 @@ def complete(module: Any, name: str, config: str) -> str:
         completed = module.TritonPythonModel.auto_complete_config(completed)
     if not isinstance(completed, ModelConfig):
         raise ModelContractError(
-            f"auto_complete_config function in model '{name}' must return a valid pb.ModelConfig object."
+            f"auto_complete_config function in model '{name}' must return a valid pb.ModelConfig "
+            "object."
         )
     return json.dumps(completed.as_dict())
 

@@ -31,7 +31,9 @@ class ExecutionScope:
 
 
 # A context variable, so that coroutines and threads with a copied context have it too.
-CURRENT_EXECUTION: ContextVar[ExecutionScope | None] = ContextVar("tritonpy_execution", default=None)
+CURRENT_EXECUTION: ContextVar[ExecutionScope | None] = ContextVar(
+    "tritonpy_execution", default=None
+)
 
 
 def calling_execution() -> tuple[int, int]:
@@ -50,7 +52,9 @@ def mark_background() -> None:
     current = CURRENT_EXECUTION.get()
     if current is not None:
         CURRENT_EXECUTION.set(
-            ExecutionScope(0, current.first_request, current.requests, current.ids, get_running_loop())
+            ExecutionScope(
+                0, current.first_request, current.requests, current.ids, get_running_loop()
+            )
         )
 
 

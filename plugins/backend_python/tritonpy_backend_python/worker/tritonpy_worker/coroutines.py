@@ -57,7 +57,9 @@ class Coroutines:
                 self._loop = asyncio.new_event_loop()
                 if self._flow_controlled:
                     self._loop.set_task_factory(flow_controlled_task)
-                Thread(target=_serve, args=(self._loop,), name="tritonpy-coroutines", daemon=True).start()
+                Thread(
+                    target=_serve, args=(self._loop,), name="tritonpy-coroutines", daemon=True
+                ).start()
             return self._loop
 
 

@@ -9,7 +9,10 @@ from contextlib import suppress
 from time import monotonic_ns
 from typing import Any
 
-from .api.constants import TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, TRITONSERVER_RESPONSE_COMPLETE_FINAL
+from .api.constants import (
+    TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
+    TRITONSERVER_RESPONSE_COMPLETE_FINAL,
+)
 from .api.errors import TritonError, TritonModelException
 from .api.request import InferenceRequest
 from .api.response import InferenceResponse
@@ -89,7 +92,9 @@ class Executor:
                 self._check(kept, returned, counted)
                 self._sink.respond(kept, returned)
                 if None in returned:
-                    self._release_requests([request for request, each in zip(kept, returned) if each is None])
+                    self._release_requests(
+                        [request for request, each in zip(kept, returned) if each is None]
+                    )
         # Including SystemExit, which ends the batch but not the worker.
         except BaseException as error:
             self._fail(kept, counted, error)
@@ -97,7 +102,9 @@ class Executor:
     def _execute(self, requests: list[InferenceRequest]) -> Any:
         execute = getattr(self._model, "execute", None)
         if execute is None:
-            raise ModelContractError(f"Python model {self._path} does not implement `execute` method.")
+            raise ModelContractError(
+                f"Python model {self._path} does not implement `execute` method."
+            )
         returned = execute(requests)
         if returned.__class__ is list or not iscoroutine(returned):
             return returned
@@ -120,21 +127,27 @@ class Executor:
     def _check(self, requests: Requests, returned: Any, counted: list[InferenceRequest]) -> None:
         if self._decoupled:
             raise ModelContractError(
-                f"Python model '{self._name}' is using the decoupled mode and the execute function must return None."
+                f"Python model '{self._name}' is using the decoupled mode and the execute "
+                "function must return None."
             )
         if not isinstance(returned, list):
-            raise ModelContractError(f"Expected a list in the execute return, found type '{type(returned)}'.")
+            raise ModelContractError(
+                f"Expected a list in the execute return, found type '{type(returned)}'."
+            )
         if len(returned) != len(requests):
             raise ModelContractError(
-                "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
-                f"InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) size is:{len(returned)}\n"
+                "Number of InferenceResponse objects do not match the number of InferenceRequest "
+                "objects. "
+                f"InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) size "
+                f"is:{len(returned)}\n"
             )
         for request, response in zip(requests, returned):
             if response is None:
                 continue
             if request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
                 raise ModelContractError(
-                    "Expected a None object in the execute function return list for reschduled request, "
+                    "Expected a None object in the execute function return list for reschduled "
+                    "request, "
                     f"found type '{type(response)}'."
                 )
             if not isinstance(response, InferenceResponse):

@@ -34,7 +34,9 @@ class FrameSink(WorkerSink):
                 request._sender = self._closed_sender
                 self._answers.add(_number(request), response, row, FINAL)
         if self._host.inflight:
-            self._end(request for request, response in zip(requests, responses) if response is not None)
+            self._end(
+                request for request, response in zip(requests, responses) if response is not None
+            )
 
     def fail(self, requests: Requests, text: str) -> None:
         response = failed(text)
@@ -54,7 +56,9 @@ class FrameSink(WorkerSink):
         for request in requests:
             if self._host.inflight.is_cancelled(_number(request)):
                 request.get_response_sender().close()
-                self._answers.add(_number(request), failed("Request cancelled", ErrorCode.CANCELLED), (), FINAL)
+                self._answers.add(
+                    _number(request), failed("Request cancelled", ErrorCode.CANCELLED), (), FINAL
+                )
                 self._end((request,))
             else:
                 left.append(request)

@@ -121,7 +121,8 @@ class Host(ABC):
     def notify(self, verb: str, arguments: dict[str, Any]) -> None:
         """Notify the server without waiting, also in a destructor.
 
-        "metric_add", "metric_set", "metric_observe" {metric, value}; "metric_drop", "metric_family_drop" {id}.
+        "metric_add", "metric_set", "metric_observe" {metric, value}; "metric_drop",
+        "metric_family_drop" {id}.
         """
 
 
@@ -151,7 +152,9 @@ def current() -> Host:
     """Return the host of the calling model. Raises `RuntimeError` if no model calls."""
     host = find()
     if host is None:
-        raise RuntimeError("triton_python_backend_utils reaches the server only from a model that the server runs")
+        raise RuntimeError(
+            "triton_python_backend_utils reaches the server only from a model that the server runs"
+        )
     return host
 
 

@@ -32,13 +32,16 @@ class Instance:
     def __init__(self, start: Mapping[str, Any], channel: Channel) -> None:
         if start["version"] != VERSION:
             raise ModelContractError(
-                f"the worker uses version {VERSION} of the protocol, the server version {start['version']}"
+                f"the worker uses version {VERSION} of the protocol, the server version "
+                f"{start['version']}"
             )
         args = start["args"]
         name = args["model_instance_name"]
         self.outputs: tuple[str, ...] = tuple(start["outputs"])
         self.answers = ResponseFrame(channel, name)
-        self.host = ChannelHost(channel, name, os.path.dirname(start["model_file"]), start["decoupled"], self.answers)
+        self.host = ChannelHost(
+            channel, name, os.path.dirname(start["model_file"]), start["decoupled"], self.answers
+        )
         self._coroutines = Coroutines()
         if start["decoupled"]:
             self._coroutines.enable_flow_control()
@@ -52,7 +55,9 @@ class Instance:
         self._model = model_object.make(module, args)
         self.sink = sink = FrameSink(self.host, self.answers)
         self.strings = StringChecker(args["model_name"], sink)
-        self.executor = Executor(self._model, path, name, start["decoupled"], sink, self._coroutines, reserve)
+        self.executor = Executor(
+            self._model, path, name, start["decoupled"], sink, self._coroutines, reserve
+        )
         self.has_ready_check = model_object.has_ready_check(self._model)
         if self.has_ready_check:
             readiness = Readiness(self._model, channel, self._coroutines)

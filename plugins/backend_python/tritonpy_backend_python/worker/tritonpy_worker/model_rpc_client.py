@@ -12,7 +12,9 @@ from .ipc import Frame, rpc_client
 class ModelRpcClient(rpc_client.RpcClient):
     """Sends queries and waits, from any thread."""
 
-    def call(self, verb: str, arguments: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Frame:
+    def call(
+        self, verb: str, arguments: Mapping[str, Any], descriptors: Sequence[int] = ()
+    ) -> Frame:
         """Return the reply, whose descriptors belong to the caller.
 
         Raises `TritonModelException` with the server's reason, and `ChannelClosed`.

@@ -37,7 +37,9 @@ class NullHost:
         return None
 
 
-def fill_slots(slots: Slots, added: Sequence[Sequence[Tensor]], host: Any) -> list[InferenceRequest]:
+def fill_slots(
+    slots: Slots, added: Sequence[Sequence[Tensor]], host: Any
+) -> list[InferenceRequest]:
     """Return the request of each slot in order, with its inputs from `added`.
 
     Empty slots get null requests. A null request has the first request's inputs, filled with zeros

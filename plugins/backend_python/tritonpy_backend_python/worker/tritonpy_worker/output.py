@@ -56,8 +56,15 @@ class _Lines(io.BufferedIOBase):
 
     def _log_lines(self, whole: bytes) -> None:
         # Progress bars overwrite a line after a carriage return: only the last state matters.
-        lines = [line.rstrip("\r").rpartition("\r")[2] for line in whole.decode(errors="backslashreplace").split("\n")]
-        message = {"level": "INFO", "message": "\n".join(lines).rstrip("\n"), "requests": request_ids()}
+        lines = [
+            line.rstrip("\r").rpartition("\r")[2]
+            for line in whole.decode(errors="backslashreplace").split("\n")
+        ]
+        message = {
+            "level": "INFO",
+            "message": "\n".join(lines).rstrip("\n"),
+            "requests": request_ids(),
+        }
         try:
             if self.channel is not None:
                 self.channel.send(Kind.NOTIFY, extras={"verb": "log", "arguments": message})
@@ -77,7 +84,9 @@ class Output:
         """Replace `sys.stdout` and `sys.stderr`. Crash reports still go to the real stream."""
         faulthandler.enable(2)  # the descriptor, because the stream may be replaced
         sys.stdout, sys.stderr = (
-            io.TextIOWrapper(cast("Any", stream), encoding="utf-8", errors="backslashreplace", write_through=True)
+            io.TextIOWrapper(
+                cast("Any", stream), encoding="utf-8", errors="backslashreplace", write_through=True
+            )
             for stream in self._streams
         )
         os.register_at_fork(after_in_child=self._reset_streams)

@@ -36,7 +36,9 @@ class Readiness:
         while True:
             number = self._queries.get()
             try:
-                reply: dict[str, Any] = {"value": model_object.is_ready(self._model, self._coroutines)}
+                reply: dict[str, Any] = {
+                    "value": model_object.is_ready(self._model, self._coroutines)
+                }
             except BaseException as error:
                 reply = {"error": [_INTERNAL, describe_error(error)]}
             self._channel.send(Kind.QUERY_RESULT, [number], extras=reply)

@@ -7,7 +7,10 @@ from itertools import count, islice, repeat
 from typing import Any
 
 from .added_inputs import added_inputs
-from .api.constants import TRITONSERVER_REQUEST_FLAG_SEQUENCE_END, TRITONSERVER_REQUEST_FLAG_SEQUENCE_START
+from .api.constants import (
+    TRITONSERVER_REQUEST_FLAG_SEQUENCE_END,
+    TRITONSERVER_REQUEST_FLAG_SEQUENCE_START,
+)
 from .api.request import InferenceRequest
 from .api.tensor import Tensor
 from .context import ExecutionScope
@@ -40,13 +43,19 @@ class ReceivedBatches:
         sizes, at = self._executions[1::2], 2 + 2 * executions
         self._sequence_headers: list[tuple[SequenceHeader, list[SequenceSlot]]] = []
         if frame.kind == Kind.EXECUTE_SEQUENCE:
-            self._sequence_headers, at = read_sequence_frame(words, at, sizes, extras.get("sequences", _EMPTY))
+            self._sequence_headers, at = read_sequence_frame(
+                words, at, sizes, extras.get("sequences", _EMPTY)
+            )
         self._rows, self._wants = channel.rows(frame, at, Tensor.received)
         size = sum(sizes)
         self._unchecked = frozenset(extras.get("unchecked", ()))
-        announced = size + sum(1 for added, _ in self._sequence_headers if added.controls or added.states)
+        announced = size + sum(
+            1 for added, _ in self._sequence_headers if added.controls or added.states
+        )
         if len(self._rows) != announced:
-            raise ProtocolError(f"{announced} rows of tensors were announced but {len(self._rows)} arrived")
+            raise ProtocolError(
+                f"{announced} rows of tensors were announced but {len(self._rows)} arrived"
+            )
         self._added = iter(self._rows[size:])  # tensors that a scheduler added, by execution
 
     def batches(
@@ -70,7 +79,9 @@ class ReceivedBatches:
                 for at, request in enumerate(requests, start):
                     _set_details(request, self._details.get(str(at), _EMPTY), inflight)
             if self._sequence_headers:
-                requests = self._add_sequence_inputs(*self._sequence_headers[index // 2], requests, host)
+                requests = self._add_sequence_inputs(
+                    *self._sequence_headers[index // 2], requests, host
+                )
             if self._unchecked:
                 requests = [
                     request
@@ -106,7 +117,9 @@ class ReceivedBatches:
         return fill_slots(slots, added_inputs(tensors, added.slots), NullHost(host.decoupled))
 
 
-def _set_details(request: InferenceRequest, details: Mapping[str, Any], inflight: InflightRequests) -> None:
+def _set_details(
+    request: InferenceRequest, details: Mapping[str, Any], inflight: InflightRequests
+) -> None:
     if "parameters" in details:
         request._parameters = details["parameters"]
     if "timeout_us" in details:

@@ -19,7 +19,9 @@ _INTERNAL = int(ErrorCode.INTERNAL)
 _MAX_DELAY_NS = 200_000  # the longest time that the first response may wait for others of its frame
 
 
-def output_row(response: InferenceResponse, output_names: Collection[str] | None = None) -> Sequence[OutgoingTensor]:
+def output_row(
+    response: InferenceResponse, output_names: Collection[str] | None = None
+) -> Sequence[OutgoingTensor]:
     """Return the `output_names` outputs for the frame (None: all).
 
     Raises `TritonModelException` if an output cannot be copied from its device.
@@ -27,7 +29,9 @@ def output_row(response: InferenceResponse, output_names: Collection[str] | None
     if response._error is not None:
         return ()
     return [
-        outgoing_tensor(tensor) for tensor in response._outputs if output_names is None or tensor._name in output_names
+        outgoing_tensor(tensor)
+        for tensor in response._outputs
+        if output_names is None or tensor._name in output_names
     ]
 
 
@@ -44,7 +48,13 @@ class ResponseFrame:
         """Add the times of an execution that has returned."""
         self._done += (execution, start_ns, end_ns)
 
-    def add(self, request: int, response: InferenceResponse | None, row: Sequence[OutgoingTensor], flags: int) -> None:
+    def add(
+        self,
+        request: int,
+        response: InferenceResponse | None,
+        row: Sequence[OutgoingTensor],
+        flags: int,
+    ) -> None:
         """Add the response of a request. `row` contains its outputs."""
         if request == NULL_REQUEST:
             return

@@ -54,21 +54,27 @@ def view(descriptor: int, layout: Mapping[str, Any]) -> dict[str, Array]:
     Raises `OSError` on failure.
     """
     try:
-        memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size, mmap.MAP_PRIVATE, mmap.PROT_READ)
+        memory = mmap.mmap(
+            descriptor, os.fstat(descriptor).st_size, mmap.MAP_PRIVATE, mmap.PROT_READ
+        )
     finally:
         os.close(descriptor)
     return {
-        name: np.ndarray(tuple(shape), np.dtype(dtype), memory, start) for name, (dtype, shape, start) in layout.items()
+        name: np.ndarray(tuple(shape), np.dtype(dtype), memory, start)
+        for name, (dtype, shape, start) in layout.items()
     }
 
 
 def _checked(name: Any, array: Any) -> Array:
     if not isinstance(name, str) or not isinstance(array, np.ndarray):
         raise TritonModelException(
-            f"Shared arrays must be numpy arrays with names, found {type(array).__name__} with the name {name!r}."
+            f"Shared arrays must be numpy arrays with names, found {type(array).__name__} with "
+            f"the name {name!r}."
         )
     if array.dtype.hasobject or np.dtype(array.dtype.str) != array.dtype:
-        raise TritonModelException(f"Shared array '{name}' has elements of type {array.dtype}, which cannot be shared.")
+        raise TritonModelException(
+            f"Shared array '{name}' has elements of type {array.dtype}, which cannot be shared."
+        )
     return array
 
 

@@ -25,7 +25,9 @@ class StringChecker:
         """
         for tensor in request._inputs:
             if tensor._datatype == "BYTES" and not _decodes(tensor):
-                refusal = find_string_error(tensor._data, prod(tensor._shape), tensor._name, self._model_name)
+                refusal = find_string_error(
+                    tensor._data, prod(tensor._shape), tensor._name, self._model_name
+                )
                 assert refusal is not None, "bug: decoding and validation of a buffer disagree"  # noqa: S101
                 self._sink.refuse(request, refusal.text_for(request._request_id))
                 return False

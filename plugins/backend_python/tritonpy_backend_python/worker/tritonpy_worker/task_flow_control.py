@@ -47,10 +47,16 @@ _CURRENT: ContextVar[TaskFlowControl | None] = ContextVar("tritonpy_flow_control
 def current_flow_control() -> TaskFlowControl | None:
     """Return the flow control of the calling thread's task, or None outside of such tasks."""
     flow_control = _CURRENT.get()
-    return flow_control if flow_control is not None and asyncio._get_running_loop() is flow_control.loop else None
+    return (
+        flow_control
+        if flow_control is not None and asyncio._get_running_loop() is flow_control.loop
+        else None
+    )
 
 
-def flow_controlled_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+def flow_controlled_task(
+    loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any
+) -> asyncio.Task[Any]:
     """Create a task whose next step waits while a stream of the task is full; a task factory."""
     return asyncio.Task(_run_flow_controlled(coroutine), loop=loop, **options)
 
@@ -69,7 +75,9 @@ class _FlowControlledTask:
         raised: BaseException | None = None
         while True:
             try:
-                awaited = self._coroutine.send(None) if raised is None else self._coroutine.throw(raised)
+                awaited = (
+                    self._coroutine.send(None) if raised is None else self._coroutine.throw(raised)
+                )
             except StopIteration as end:
                 return end.value
             raised = None

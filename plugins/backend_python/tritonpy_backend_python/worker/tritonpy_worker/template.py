@@ -63,7 +63,9 @@ class Template:
         signal.signal(signal.SIGCHLD, lambda *_: self._reap())
         gc.collect()
         gc.freeze()
-        self._channel.send(Kind.STARTED, extras={"pid": os.getpid(), "unforkable": self._fork_obstacle})
+        self._channel.send(
+            Kind.STARTED, extras={"pid": os.getpid(), "unforkable": self._fork_obstacle}
+        )
         return self._serve(module)
 
     def _serve(self, module: Any) -> int | None:
@@ -118,11 +120,14 @@ class Template:
     def _import(self, start: Mapping[str, Any]) -> Any:
         if start["version"] != VERSION:
             raise ModelContractError(
-                f"the worker uses version {VERSION} of the protocol, the server version {start['version']}"
+                f"the worker uses version {VERSION} of the protocol, the server version "
+                f"{start['version']}"
             )
         name, folder = start["name"], os.path.dirname(start["model_file"])
         # Code that runs during the import may log. Everything else needs an instance.
-        hosts.set_process_host(ChannelHost(self._channel, name, folder, False, ResponseFrame(self._channel, name)))
+        hosts.set_process_host(
+            ChannelHost(self._channel, name, folder, False, ResponseFrame(self._channel, name))
+        )
         return load_class(start["model_file"], start["backend_directory"])[0]
 
     def _reap(self) -> None:

@@ -52,7 +52,10 @@ class ModelWorker:
             instance = Instance(start.extras, self._channel)
         except BaseException as error:  # including SystemExit
             self._output.end_lines()
-            self._channel.send(Kind.FAILED, extras={"message": describe_error(error), "code": int(ErrorCode.INTERNAL)})
+            self._channel.send(
+                Kind.FAILED,
+                extras={"message": describe_error(error), "code": int(ErrorCode.INTERNAL)},
+            )
             return 1
         self._output.end_lines()
         started = {
@@ -91,7 +94,9 @@ class ModelWorker:
             received = self._next()
             if not isinstance(received, ReceivedBatches):
                 return
-            batches = received.batches(instance.host, instance.outputs, instance.host.inflight, instance.strings)
+            batches = received.batches(
+                instance.host, instance.outputs, instance.host.inflight, instance.strings
+            )
             # It refers to the inputs, whose shared memory is released with the last reference.
             del received
             self._execute(instance, batches)
@@ -105,7 +110,11 @@ class ModelWorker:
             if answers.is_due(begin_ns + self._usual_ns):
                 self._send(instance)
             CURRENT_EXECUTION.set(current)
-            requests = instance.sink.drop_cancelled(arrived) if instance.host.inflight.cancelled else arrived
+            requests = (
+                instance.sink.drop_cancelled(arrived)
+                if instance.host.inflight.cancelled
+                else arrived
+            )
             if requests:
                 self._progress.begin(current.execution)
                 executor.run(requests)

@@ -22,10 +22,15 @@ class TritonPythonModel:
     async def _respond(self, received):
         plan = json.loads(pb_utils.get_input_tensor_by_name(received, "PLAN").as_numpy()[0])
         result = json.dumps(await asyncio.gather(*(self._call(call) for call in plan))).encode()
-        return pb_utils.InferenceResponse([pb_utils.Tensor("RESULT", np.array([result], np.object_))])
+        return pb_utils.InferenceResponse(
+            [pb_utils.Tensor("RESULT", np.array([result], np.object_))]
+        )
 
     async def _call(self, call):
-        inputs = [pb_utils.Tensor(name, np.array(values, kind)) for name, (kind, values) in call["inputs"].items()]
+        inputs = [
+            pb_utils.Tensor(name, np.array(values, kind))
+            for name, (kind, values) in call["inputs"].items()
+        ]
         made = pb_utils.InferenceRequest(
             model_name=call["model"], inputs=inputs, requested_output_names=call["outputs"]
         )

@@ -12,7 +12,9 @@ class TritonPythonModel:
 
     async def _pass_on(self, request):
         sender = request.get_response_sender()
-        call = pb_utils.InferenceRequest(model_name="repeat", inputs=request.inputs(), requested_output_names=["OUT"])
+        call = pb_utils.InferenceRequest(
+            model_name="repeat", inputs=request.inputs(), requested_output_names=["OUT"]
+        )
         for response in await call.async_exec(decoupled=True):
             if response.has_error():
                 sender.send(pb_utils.InferenceResponse(error=response.error()))

@@ -42,7 +42,8 @@ def as_data(response):
     if response.has_error():
         return {"error": response.error().message(), "code": int(response.error().code())}
     return {
-        one.name(): [readable(value) for value in one.as_numpy().ravel().tolist()] for one in response.output_tensors()
+        one.name(): [readable(value) for value in one.as_numpy().ravel().tolist()]
+        for one in response.output_tensors()
     }
 
 
@@ -68,7 +69,9 @@ class TritonPythonModel:
     def _respond(self, received):
         plan = json.loads(pb_utils.get_input_tensor_by_name(received, "PLAN").as_numpy()[0])
         result = json.dumps([self._call(call) for call in plan]).encode()
-        return pb_utils.InferenceResponse([pb_utils.Tensor("RESULT", np.array([result], np.object_))])
+        return pb_utils.InferenceResponse(
+            [pb_utils.Tensor("RESULT", np.array([result], np.object_))]
+        )
 
     def _call(self, call):
         try:

@@ -9,8 +9,12 @@ import triton_python_backend_utils as pb_utils
 
 
 def total(number):
-    inputs = [pb_utils.Tensor(name, np.full(4, number, np.float32)) for name in ("INPUT0", "INPUT1")]
-    request = pb_utils.InferenceRequest(model_name="add_sub", inputs=inputs, requested_output_names=["OUTPUT0"])
+    inputs = [
+        pb_utils.Tensor(name, np.full(4, number, np.float32)) for name in ("INPUT0", "INPUT1")
+    ]
+    request = pb_utils.InferenceRequest(
+        model_name="add_sub", inputs=inputs, requested_output_names=["OUTPUT0"]
+    )
     return request.exec().output_tensors()[0].as_numpy()[0]
 
 

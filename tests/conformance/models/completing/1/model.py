@@ -209,4 +209,6 @@ class TritonPythonModel:
     def _respond(self, request):
         data = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
         names = [one.name() for one in request.inputs()]
-        return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", (data * len(names)).astype(np.int32))])
+        return pb_utils.InferenceResponse(
+            [pb_utils.Tensor("OUT", (data * len(names)).astype(np.int32))]
+        )

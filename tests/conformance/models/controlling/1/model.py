@@ -15,7 +15,9 @@ class TritonPythonModel:
     def _respond(self, request):
         plan = json.loads(pb_utils.get_input_tensor_by_name(request, "PLAN").as_numpy()[0])
         result = json.dumps([self._step(*step) for step in plan]).encode()
-        return pb_utils.InferenceResponse([pb_utils.Tensor("RESULT", np.array([result], np.object_))])
+        return pb_utils.InferenceResponse(
+            [pb_utils.Tensor("RESULT", np.array([result], np.object_))]
+        )
 
     def _step(self, name, *arguments):
         try:
@@ -28,7 +30,9 @@ class TritonPythonModel:
 
     def _do_load_files(self, name, config, files):
         return pb_utils.load_model(
-            model_name=name, config=config, files={path: text.encode() for path, text in files.items()}
+            model_name=name,
+            config=config,
+            files={path: text.encode() for path, text in files.items()},
         )
 
     def _do_unload(self, *arguments):
@@ -39,7 +43,9 @@ class TritonPythonModel:
 
     def _do_exec(self, name):
         tensor = pb_utils.Tensor("IN", np.array([1], np.int32))
-        response = pb_utils.InferenceRequest(model_name=name, inputs=[tensor], requested_output_names=["OUT"]).exec()
+        response = pb_utils.InferenceRequest(
+            model_name=name, inputs=[tensor], requested_output_names=["OUT"]
+        ).exec()
         return (
             response.error().message()
             if response.has_error()

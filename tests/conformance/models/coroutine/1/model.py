@@ -10,7 +10,9 @@ import triton_python_backend_utils as pb_utils
 
 
 def good(text):
-    return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([text.encode()], np.object_))])
+    return pb_utils.InferenceResponse(
+        [pb_utils.Tensor("OUT", np.array([text.encode()], np.object_))]
+    )
 
 
 class TritonPythonModel:
@@ -23,7 +25,9 @@ class TritonPythonModel:
         return [good("slept") for _ in requests]
 
     async def gathers(self, requests):
-        parts = await asyncio.gather(*(asyncio.sleep(0.01 * (3 - one), str(one)) for one in range(3)))
+        parts = await asyncio.gather(
+            *(asyncio.sleep(0.01 * (3 - one), str(one)) for one in range(3))
+        )
         return [good(" ".join(parts)) for _ in requests]
 
     async def in_a_thread(self, requests):
@@ -57,5 +61,7 @@ class TritonPythonModel:
         return good("alone")
 
     async def sends(self, requests):
-        requests[0].get_response_sender().send(good("sent"), flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        requests[0].get_response_sender().send(
+            good("sent"), flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
+        )
         return [None]

@@ -12,7 +12,9 @@ FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
 
 
 def text(value):
-    return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([value.encode()], np.object_))])
+    return pb_utils.InferenceResponse(
+        [pb_utils.Tensor("OUT", np.array([value.encode()], np.object_))]
+    )
 
 
 class TritonPythonModel:
@@ -24,7 +26,9 @@ class TritonPythonModel:
 
     async def _run(self, request):
         sender = request.get_response_sender()
-        for name, *arguments in json.loads(pb_utils.get_input_tensor_by_name(request, "PLAN").as_numpy()[0]):
+        for name, *arguments in json.loads(
+            pb_utils.get_input_tensor_by_name(request, "PLAN").as_numpy()[0]
+        ):
             if name == "raise":
                 raise ValueError("in the background")
             await getattr(self, name)(sender, *arguments)

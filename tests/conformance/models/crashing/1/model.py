@@ -22,7 +22,10 @@ class TritonPythonModel:
         what = pb_utils.get_input_tensor_by_name(requests[0], "WHAT").as_numpy()[0].decode()
         getattr(self, what)()
         text = f"fine {self.count}".encode() if what == "fine" else what.encode()
-        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([text], np.object_))]) for _ in requests]
+        return [
+            pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([text], np.object_))])
+            for _ in requests
+        ]
 
     def fine(self):
         pass

@@ -10,12 +10,17 @@ import triton_python_backend_utils as pb_utils
 
 class TritonPythonModel:
     def execute(self, requests):
-        return [self._respond(sorted(request.inputs(), key=lambda one: one.name())) for request in requests]
+        return [
+            self._respond(sorted(request.inputs(), key=lambda one: one.name()))
+            for request in requests
+        ]
 
     def _respond(self, tensors):
         seen = json.dumps([self._seen(tensor) for tensor in tensors])
         outputs = [self._copy(tensor) for tensor in tensors]
-        return pb_utils.InferenceResponse([*outputs, pb_utils.Tensor("SEEN", np.array([seen.encode()], np.object_))])
+        return pb_utils.InferenceResponse(
+            [*outputs, pb_utils.Tensor("SEEN", np.array([seen.encode()], np.object_))]
+        )
 
     def _copy(self, tensor):
         name = tensor.name().replace("IN_", "OUT_")
@@ -24,7 +29,12 @@ class TritonPythonModel:
         return pb_utils.Tensor(name, tensor.as_numpy())
 
     def _seen(self, tensor):
-        seen = [tensor.name(), list(tensor.shape()), tensor.is_cpu(), list(tensor.__dlpack_device__())]
+        seen = [
+            tensor.name(),
+            list(tensor.shape()),
+            tensor.is_cpu(),
+            list(tensor.__dlpack_device__()),
+        ]
         if tensor.name() == "IN_BF16":
             return seen
         array = tensor.as_numpy()

@@ -27,7 +27,10 @@ class TritonPythonModel:
             "flags": request.flags(),
             "timeout": request.timeout(),
             "parameters": request.parameters(),
-            "requested": [type(request.requested_output_names()).__name__, sorted(request.requested_output_names())],
+            "requested": [
+                type(request.requested_output_names()).__name__,
+                sorted(request.requested_output_names()),
+            ],
             "inputs": sorted(tensor.name() for tensor in request.inputs()),
             "cancelled": request.is_cancelled(),
             "trace": request.trace().get_context(),

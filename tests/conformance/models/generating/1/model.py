@@ -25,7 +25,9 @@ GIVEN = {
     "an empty matrix": lambda: [pb_utils.Tensor("NUMBERS", np.empty((0, 3)))],
     "no numbers": lambda: [pb_utils.Tensor("NUMBERS", np.array([[np.nan, np.inf, -np.inf]]))],
     "one that is no number": lambda: [pb_utils.Tensor("NUMBERS", np.array([[np.nan]]))],
-    "large and small": lambda: [pb_utils.Tensor("NUMBERS", np.array([[1e300, -1e-300, 1e15, 123456789.125, 0.0]]))],
+    "large and small": lambda: [
+        pb_utils.Tensor("NUMBERS", np.array([[1e300, -1e-300, 1e15, 123456789.125, 0.0]]))
+    ],
     "half a number": lambda: [pb_utils.Tensor("SINGLE", np.array([1], np.float16))],
     "a name that is taken": lambda: [pb_utils.Tensor("model_name", np.array([7], np.int32))],
 }
@@ -41,13 +43,22 @@ class TritonPythonModel:
             raise ValueError(parameters["raise"])
         if "error" in parameters:
             code = getattr(pb_utils.TritonError, parameters["error"])
-            return pb_utils.InferenceResponse(error=pb_utils.TritonError("as it was asked to", code))
+            return pb_utils.InferenceResponse(
+                error=pb_utils.TritonError("as it was asked to", code)
+            )
         if "give" in parameters:
             return pb_utils.InferenceResponse(GIVEN[parameters["give"]]())
-        inputs = [self._seen(tensor) for tensor in sorted(request.inputs(), key=lambda one: one.name())]
+        inputs = [
+            self._seen(tensor) for tensor in sorted(request.inputs(), key=lambda one: one.name())
+        ]
         own = [request.request_id(), request.correlation_id(), request.flags(), request.timeout()]
         return pb_utils.InferenceResponse([strings("SEEN", json.dumps([inputs, parameters, own]))])
 
     def _seen(self, tensor):
         array = tensor.as_numpy()
-        return [tensor.name(), str(array.dtype), list(array.shape), [repr(one) for one in array.ravel().tolist()]]
+        return [
+            tensor.name(),
+            str(array.dtype),
+            list(array.shape),
+            [repr(one) for one in array.ravel().tolist()],
+        ]

@@ -26,7 +26,8 @@ class TritonPythonModel:
 
     def execute(self, requests):
         return [
-            self.respond(json.loads(pb_utils.get_input_tensor_by_name(one, "IN").as_numpy()[0])) for one in requests
+            self.respond(json.loads(pb_utils.get_input_tensor_by_name(one, "IN").as_numpy()[0]))
+            for one in requests
         ]
 
     def respond(self, action):

@@ -21,10 +21,17 @@ def value(request, name):
 class TritonPythonModel:
     def initialize(self, args):
         self.seen = {}
-        self.decoupled = json.loads(args["model_config"]).get("model_transaction_policy", {}).get("decoupled", False)
+        self.decoupled = (
+            json.loads(args["model_config"])
+            .get("model_transaction_policy", {})
+            .get("decoupled", False)
+        )
 
     def execute(self, requests):
-        responses = [self.turn(request) if value(request, "READY") else self.respond("nothing") for request in requests]
+        responses = [
+            self.turn(request) if value(request, "READY") else self.respond("nothing")
+            for request in requests
+        ]
         return None if self.decoupled else responses
 
     def turn(self, request):

@@ -26,5 +26,8 @@ class TritonPythonModel:
 
     def execute(self, requests):
         return [
-            pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array(self.imported, np.object_))]) for _ in requests
+            pb_utils.InferenceResponse(
+                [pb_utils.Tensor("OUT", np.array(self.imported, np.object_))]
+            )
+            for _ in requests
         ]

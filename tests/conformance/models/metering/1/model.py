@@ -22,7 +22,9 @@ class TritonPythonModel:
         self.families.clear()
         plan = json.loads(pb_utils.get_input_tensor_by_name(request, "PLAN").as_numpy()[0])
         result = json.dumps([self._step(*step) for step in plan]).encode()
-        return pb_utils.InferenceResponse([pb_utils.Tensor("RESULT", np.array([result], np.object_))])
+        return pb_utils.InferenceResponse(
+            [pb_utils.Tensor("RESULT", np.array([result], np.object_))]
+        )
 
     def _step(self, name, *arguments):
         try:

@@ -13,5 +13,8 @@ class TritonPythonModel:
 
     def _respond(self, size, position, together):
         outputs = {"POSITION": position, "TOGETHER": together}
-        tensors = [pb_utils.Tensor(name, np.full((size, 1), value, np.int32)) for name, value in outputs.items()]
+        tensors = [
+            pb_utils.Tensor(name, np.full((size, 1), value, np.int32))
+            for name, value in outputs.items()
+        ]
         return pb_utils.InferenceResponse(tensors)

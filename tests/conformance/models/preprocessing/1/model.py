@@ -24,12 +24,19 @@ class TritonPythonModel:
         self.kind = pb_utils.triton_string_to_numpy(output["data_type"])
 
     def execute(self, requests):
-        return [self._respond(pb_utils.get_input_tensor_by_name(request, "IMAGE").as_numpy()) for request in requests]
+        return [
+            self._respond(pb_utils.get_input_tensor_by_name(request, "IMAGE").as_numpy())
+            for request in requests
+        ]
 
     def _respond(self, images):
         try:
             planes = np.stack([pixels(image) for image in images.ravel()]).astype(self.kind)
         except ValueError as error:
-            return pb_utils.InferenceResponse(error=pb_utils.TritonError(str(error), pb_utils.TritonError.INVALID_ARG))
+            return pb_utils.InferenceResponse(
+                error=pb_utils.TritonError(str(error), pb_utils.TritonError.INVALID_ARG)
+            )
         kinds = np.array([[image[:2]] for image in images.ravel()], np.object_)
-        return pb_utils.InferenceResponse([pb_utils.Tensor("PIXELS", planes), pb_utils.Tensor("FORMAT", kinds)])
+        return pb_utils.InferenceResponse(
+            [pb_utils.Tensor("PIXELS", planes), pb_utils.Tensor("FORMAT", kinds)]
+        )

@@ -11,5 +11,7 @@ class TritonPythonModel:
         return [self.respond(request) for request in requests]
 
     def respond(self, request):
-        seen = sorted(f"{tensor.name()} {tensor.as_numpy().tolist()}" for tensor in request.inputs())
+        seen = sorted(
+            f"{tensor.name()} {tensor.as_numpy().tolist()}" for tensor in request.inputs()
+        )
         return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([seen], np.object_))])

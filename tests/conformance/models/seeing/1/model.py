@@ -14,9 +14,15 @@ class TritonPythonModel:
 
     def _respond(self, request, together):
         descriptions = {
-            tensor.name(): [str(tensor.as_numpy().dtype), list(tensor.shape()), tensor.as_numpy().ravel().tolist()]
+            tensor.name(): [
+                str(tensor.as_numpy().dtype),
+                list(tensor.shape()),
+                tensor.as_numpy().ravel().tolist(),
+            ]
             for tensor in request.inputs()
         }
         text = json.dumps({"inputs": descriptions, "together": together}, sort_keys=True).encode()
         rows = request.inputs()[0].shape()[0] if request.inputs() else 1
-        return pb_utils.InferenceResponse([pb_utils.Tensor("SEEN", np.full((rows, 1), text, np.object_))])
+        return pb_utils.InferenceResponse(
+            [pb_utils.Tensor("SEEN", np.full((rows, 1), text, np.object_))]
+        )

@@ -21,7 +21,9 @@ def number(value):
 
 
 def text_response(value):
-    return pb_utils.InferenceResponse([pb_utils.Tensor("TOLD", np.array([json.dumps(value).encode()], np.object_))])
+    return pb_utils.InferenceResponse(
+        [pb_utils.Tensor("TOLD", np.array([json.dumps(value).encode()], np.object_))]
+    )
 
 
 def error(code):
@@ -39,7 +41,9 @@ def wait_for(condition):
 
 class TritonPythonModel:
     def initialize(self, args):
-        self.decoupled = pb_utils.using_decoupled_model_transaction_policy(json.loads(args["model_config"]))
+        self.decoupled = pb_utils.using_decoupled_model_transaction_policy(
+            json.loads(args["model_config"])
+        )
         self.outcomes = []
         self.threads = []
         self.kept = []
@@ -57,7 +61,9 @@ class TritonPythonModel:
         self.outcomes = []
         sender = request.get_response_sender()
         if plan and plan[0] == ["thread"]:
-            self.threads.append(threading.Thread(target=self._follow, args=(request, sender, plan[1:])))
+            self.threads.append(
+                threading.Thread(target=self._follow, args=(request, sender, plan[1:]))
+            )
             self.threads[-1].start()
             return None
         return self._follow(request, sender, plan)

@@ -21,7 +21,9 @@ class TritonPythonModel:
 
     def execute(self, requests):
         seen = [self._seen(request) for request in requests]
-        time.sleep(max(json.loads(request.parameters()).get("sleep", 0) for request in requests) / 1000)
+        time.sleep(
+            max(json.loads(request.parameters()).get("sleep", 0) for request in requests) / 1000
+        )
         return [
             pb_utils.InferenceResponse(
                 [

@@ -17,5 +17,6 @@ class TritonPythonModel:
         for left in range(count, 0, -1):
             flags = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL if left == 1 else 0
             sender.send(
-                pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([[count]], np.int32))]), flags=flags
+                pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([[count]], np.int32))]),
+                flags=flags,
             )

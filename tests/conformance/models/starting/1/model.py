@@ -48,7 +48,10 @@ class TritonPythonModel:
         sys.exit(3)
 
     def execute(self, requests):
-        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([1], np.int32))]) for _ in requests]
+        return [
+            pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([1], np.int32))])
+            for _ in requests
+        ]
 
     def finalize(self):
         if self.what == "raises_at_the_end":

@@ -51,7 +51,8 @@ def codes():
         "CANCELLED",
     )
     return [
-        [name, str(getattr(pb_utils.TritonError, name)), int(getattr(pb_utils.TritonError, name))] for name in names
+        [name, str(getattr(pb_utils.TritonError, name)), int(getattr(pb_utils.TritonError, name))]
+        for name in names
     ]
 
 
@@ -66,8 +67,15 @@ def response():
 
 
 def error_response():
-    made = pb_utils.InferenceResponse(error=pb_utils.TritonError("bad", pb_utils.TritonError.NOT_FOUND))
-    return [made.has_error(), made.error().message(), str(made.error().code()), made.output_tensors()]
+    made = pb_utils.InferenceResponse(
+        error=pb_utils.TritonError("bad", pb_utils.TritonError.NOT_FOUND)
+    )
+    return [
+        made.has_error(),
+        made.error().message(),
+        str(made.error().code()),
+        made.output_tensors(),
+    ]
 
 
 def constants():
@@ -93,7 +101,10 @@ def types():
         "MetricFamily",
         "PreferredMemory",
     )
-    return [[name, getattr(pb_utils, name).__module__, getattr(pb_utils, name).__qualname__] for name in names]
+    return [
+        [name, getattr(pb_utils, name).__module__, getattr(pb_utils, name).__qualname__]
+        for name in names
+    ]
 
 
 def serialized():
@@ -102,7 +113,11 @@ def serialized():
 
 
 def deserialized():
-    return seen(pb_utils.deserialize_bytes_tensor(b"\x03\x00\x00\x00one\x00\x00\x00\x00\x01\x00\x00\x00\xff"))
+    return seen(
+        pb_utils.deserialize_bytes_tensor(
+            b"\x03\x00\x00\x00one\x00\x00\x00\x00\x01\x00\x00\x00\xff"
+        )
+    )
 
 
 def numpy_of_types():
@@ -110,7 +125,18 @@ def numpy_of_types():
 
 
 def types_of_numpy():
-    kinds = (bool, np.uint8, np.int64, np.float16, np.float32, np.float64, np.object_, np.bytes_, np.complex64, np.str_)
+    kinds = (
+        bool,
+        np.uint8,
+        np.int64,
+        np.float16,
+        np.float32,
+        np.float64,
+        np.object_,
+        np.bytes_,
+        np.complex64,
+        np.str_,
+    )
     return [pb_utils.numpy_to_triton_type(kind) for kind in kinds]
 
 
@@ -166,7 +192,9 @@ ACTIONS = {
         pb_utils.InferenceResponse, "error has_error output_tensors parameters"
     ),
     "members of Logger": lambda: missing(pb_utils.Logger, LOGGER),
-    "members of MetricFamily": lambda: missing(pb_utils.MetricFamily, "COUNTER GAUGE HISTOGRAM Metric"),
+    "members of MetricFamily": lambda: missing(
+        pb_utils.MetricFamily, "COUNTER GAUGE HISTOGRAM Metric"
+    ),
     "members of TritonError": lambda: missing(pb_utils.TritonError, "code message"),
     "types": types,
     "exception is an exception": lambda: [
@@ -176,15 +204,20 @@ ACTIONS = {
     "serialize": serialized,
     "serialize nothing": lambda: seen(pb_utils.serialize_byte_tensor(np.array([], np.object_))),
     "serialize numbers": lambda: seen(pb_utils.serialize_byte_tensor(np.zeros(2, np.int32))),
-    "serialize fixed bytes": lambda: bytes(pb_utils.serialize_byte_tensor(np.array([b"ab", b"c"]))).hex(),
+    "serialize fixed bytes": lambda: bytes(
+        pb_utils.serialize_byte_tensor(np.array([b"ab", b"c"]))
+    ).hex(),
     "deserialize": deserialized,
     "deserialize nothing": lambda: seen(pb_utils.deserialize_bytes_tensor(b"")),
-    "deserialize too short": lambda: seen(pb_utils.deserialize_bytes_tensor(b"\x05\x00\x00\x00abc")),
+    "deserialize too short": lambda: seen(
+        pb_utils.deserialize_bytes_tensor(b"\x05\x00\x00\x00abc")
+    ),
     "deserialize no length": lambda: seen(pb_utils.deserialize_bytes_tensor(b"\x05\x00")),
     "numpy of types": numpy_of_types,
     "types of numpy": types_of_numpy,
     "numpy of a string type": lambda: [
-        seen(pb_utils.triton_string_to_numpy(f"TYPE_{kind}")) for kind in ("BOOL", "INT8", "FP16", "STRING")
+        seen(pb_utils.triton_string_to_numpy(f"TYPE_{kind}"))
+        for kind in ("BOOL", "INT8", "FP16", "STRING")
     ],
     "numpy of an unknown type": lambda: pb_utils.triton_string_to_numpy("TYPE_STRANGE"),
     "numpy of bf16": lambda: pb_utils.triton_string_to_numpy("TYPE_BF16"),
@@ -195,7 +228,9 @@ ACTIONS = {
     "no decoupled policy": lambda: pb_utils.using_decoupled_model_transaction_policy({}),
     "model dir": model_dir,
     "unknown attribute": lambda: pb_utils.no_such_name,
-    "preferred memory": lambda: type(pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, 0)).__name__,
+    "preferred memory": lambda: (
+        type(pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, 0)).__name__
+    ),
 }
 
 

@@ -152,16 +152,24 @@ class TritonPythonModel:
         return [pb_utils.InferenceResponse([])]
 
     def extra_output(self, requests):
-        return [pb_utils.InferenceResponse([tensor(), tensor("MORE", [7], np.int32), tensor("EXTRA")])]
+        return [
+            pb_utils.InferenceResponse([tensor(), tensor("MORE", [7], np.int32), tensor("EXTRA")])
+        ]
 
     def twice(self, requests):
         return [pb_utils.InferenceResponse([tensor(), tensor(), tensor("MORE", [7], np.int32)])]
 
     def wrong_type(self, requests):
-        return [pb_utils.InferenceResponse([tensor(kind=np.float64), tensor("MORE", [7], np.int32)])]
+        return [
+            pb_utils.InferenceResponse([tensor(kind=np.float64), tensor("MORE", [7], np.int32)])
+        ]
 
     def wrong_shape(self, requests):
-        return [pb_utils.InferenceResponse([tensor(values=[1.0, 2.0, 3.0]), tensor("MORE", [7], np.int32)])]
+        return [
+            pb_utils.InferenceResponse(
+                [tensor(values=[1.0, 2.0, 3.0]), tensor("MORE", [7], np.int32)]
+            )
+        ]
 
     def empty_output(self, requests):
         return [pb_utils.InferenceResponse([tensor(), tensor("MORE", [], np.int32)])]
@@ -172,7 +180,9 @@ class TritonPythonModel:
             "tensor_of_list": lambda: pb_utils.Tensor("OUT", [1.0, 2.0]),
             "tensor_of_none": lambda: pb_utils.Tensor("OUT", None),
             "tensor_of_complex": lambda: tensor(kind=np.complex64),
-            "tensor_of_dates": lambda: pb_utils.Tensor("OUT", np.array(["2020-01-01"], "datetime64[D]")),
+            "tensor_of_dates": lambda: pb_utils.Tensor(
+                "OUT", np.array(["2020-01-01"], "datetime64[D]")
+            ),
             "tensor_of_longdouble": lambda: tensor(kind=np.longdouble),
             "tensor_of_structs": lambda: pb_utils.Tensor("OUT", np.zeros(2, [("a", "i4")])),
             "tensor_without_array": lambda: pb_utils.Tensor("OUT"),

@@ -12,7 +12,10 @@ def tensor(name, value):
 
 class TritonPythonModel:
     def execute(self, requests):
-        what = [pb_utils.get_input_tensor_by_name(request, "WHAT").as_numpy()[0, 0] for request in requests]
+        what = [
+            pb_utils.get_input_tensor_by_name(request, "WHAT").as_numpy()[0, 0]
+            for request in requests
+        ]
         if b"raises" in what:
             raise ValueError("one of them made all fail")
         responses = [self._respond(one) for one in what]

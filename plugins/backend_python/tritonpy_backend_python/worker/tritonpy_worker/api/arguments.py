@@ -14,7 +14,8 @@ def argument_type_error(function: str, signature: str, *arguments: Any, **named:
     if named:
         given.append("kwargs: " + ", ".join([f"{name}={value!r}" for name, value in named.items()]))
     return TypeError(
-        f"{function}(): incompatible {kind} arguments. The following argument types are supported:\n"
+        f"{function}(): incompatible {kind} arguments. The following argument types are "
+        "supported:\n"
         f"    1. {signature}\n\nInvoked with: {'; '.join(given)}"
     )
 
@@ -28,7 +29,9 @@ def text(value: Any) -> str | None:
 
 def is_sequence_of(value: Any, *kinds: type) -> bool:
     """Return true if `value` is a sequence, except str and bytes, with elements of `kinds` only."""
-    if not isinstance(value, (list, tuple)) and (not isinstance(value, Sequence) or isinstance(value, (str, bytes))):
+    if not isinstance(value, (list, tuple)) and (
+        not isinstance(value, Sequence) or isinstance(value, (str, bytes))
+    ):
         return False
     return all([isinstance(each, kinds) for each in value])
 

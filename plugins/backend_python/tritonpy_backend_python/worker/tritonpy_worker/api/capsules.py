@@ -84,7 +84,9 @@ def address_in(capsule: Any) -> int:
     Raises `TritonModelException` if it has none.
     """
     if not is_capsule(capsule) or not _python.PyCapsule_IsValid(capsule, _NAME):
-        raise TritonModelException(f"{capsule!r} is not a DLPack capsule, or its tensor was already taken.")
+        raise TritonModelException(
+            f"{capsule!r} is not a DLPack capsule, or its tensor was already taken."
+        )
     return int(_python.PyCapsule_GetPointer(capsule, _NAME))
 
 

@@ -18,7 +18,12 @@ def copy_to_host(device: int, source: int, target: int, size: int) -> None:
     driver = _driver()
     with _context(driver, device):
         _check(driver, driver.cuCtxSynchronize())
-        _check(driver, driver.cuMemcpyDtoH_v2(ctypes.c_void_p(target), ctypes.c_uint64(source), ctypes.c_size_t(size)))
+        _check(
+            driver,
+            driver.cuMemcpyDtoH_v2(
+                ctypes.c_void_p(target), ctypes.c_uint64(source), ctypes.c_size_t(size)
+            ),
+        )
 
 
 def synchronize(device: int) -> None:
@@ -36,7 +41,8 @@ def _driver() -> Any:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
         raise TritonModelException(
-            "DLPack capsule passed pointer to memory allocated on GPU device,           when GPU is not available"
+            "DLPack capsule passed pointer to memory allocated on GPU device, "
+            "          when GPU is not available"
         ) from error
     _check(driver, driver.cuInit(0))
     return driver
@@ -62,4 +68,6 @@ def _check(driver: Any, status: int) -> None:
     if status:
         reason = ctypes.c_char_p()
         driver.cuGetErrorString(status, ctypes.byref(reason))
-        raise TritonModelException(f"failed to copy data: {(reason.value or b'unknown error').decode()}")
+        raise TritonModelException(
+            f"failed to copy data: {(reason.value or b'unknown error').decode()}"
+        )

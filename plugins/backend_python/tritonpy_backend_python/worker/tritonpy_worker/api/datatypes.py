@@ -43,23 +43,31 @@ _NUMPY_TYPES: dict[int, Any] = {
     DataType.FP64: np.float64,
     DataType.BYTES: np.object_,
 }
-_NAMES: dict[Any, str] = {np.dtype(kind): DataType(number).name for number, kind in _NUMPY_TYPES.items()}
+_NAMES: dict[Any, str] = {
+    np.dtype(kind): DataType(number).name for number, kind in _NUMPY_TYPES.items()
+}
 # numpy has one dtype object per type, and nearly every array uses it. A lookup by id is faster than
 # by equality.
 _BY_IDENTITY: dict[int, str] = {id(dtype): name for dtype, name in _NAMES.items()}
 
 # The dtypes of tensors in memory. Types unknown to numpy are stored as their bits.
-STORED: dict[str, np.dtype[Any]] = {name: dtype for dtype, name in _NAMES.items() if name != "BYTES"}
+STORED: dict[str, np.dtype[Any]] = {
+    name: dtype for dtype, name in _NAMES.items() if name != "BYTES"
+}
 STORED["BF16"] = np.dtype(np.uint16)
 
-TRITON_STRING_TO_NUMPY: dict[str, Any] = {f"TYPE_{name}": dtype.type for dtype, name in _NAMES.items()}
+TRITON_STRING_TO_NUMPY: dict[str, Any] = {
+    f"TYPE_{name}": dtype.type for dtype, name in _NAMES.items()
+}
 TRITON_STRING_TO_NUMPY["TYPE_STRING"] = TRITON_STRING_TO_NUMPY.pop("TYPE_BYTES")
 TRITON_STRING_TO_NUMPY["TYPE_BOOL"] = bool
 
 
 def name_of(dtype: np.dtype[Any]) -> str | None:
     """Return the protocol's name of a dtype, or None."""
-    return _BY_IDENTITY.get(id(dtype)) or ("BYTES" if dtype.type is np.bytes_ else _NAMES.get(dtype))
+    return _BY_IDENTITY.get(id(dtype)) or (
+        "BYTES" if dtype.type is np.bytes_ else _NAMES.get(dtype)
+    )
 
 
 def triton_to_numpy_type(data_type: int) -> Any:

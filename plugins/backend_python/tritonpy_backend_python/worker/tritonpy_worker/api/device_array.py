@@ -16,7 +16,12 @@ class DeviceArray:
     __slots__ = ("device", "dtype", "owner", "pointer", "shape")
 
     def __init__(
-        self, owner: Any, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: tuple[int, int]
+        self,
+        owner: Any,
+        pointer: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        device: tuple[int, int],
     ) -> None:
         """`device` is DLPack's device type and number.
 
@@ -37,5 +42,7 @@ class DeviceArray:
         """Return a copy on the host. Raises `TritonModelException` if the device cannot be read."""
         array = np.empty(self.shape, self.dtype)
         if array.size:
-            cuda.copy_to_host(self.device[1], self.pointer, array.__array_interface__["data"][0], array.nbytes)
+            cuda.copy_to_host(
+                self.device[1], self.pointer, array.__array_interface__["data"][0], array.nbytes
+            )
         return array

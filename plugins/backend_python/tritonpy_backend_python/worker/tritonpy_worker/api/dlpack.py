@@ -39,7 +39,11 @@ def take(source: Any) -> tuple[str, tuple[int, ...], Any]:
     kind, number = tensor.device.kind, tensor.device.number
     memory = Memory(capsule)
     if kind == _CUDA:
-        return datatype, shape, DeviceArray(memory, pointer, shape, STORED[datatype], (kind, number))
+        return (
+            datatype,
+            shape,
+            DeviceArray(memory, pointer, shape, STORED[datatype], (kind, number)),
+        )
     return datatype, shape, _array(memory, pointer, shape, STORED[datatype])
 
 
@@ -62,7 +66,9 @@ def export(datatype: str, shape: tuple[int, ...], data: Any) -> Any:
     elif device == HOST:
         capsule = copy_to_capsule(numbers)
     else:
-        raise TritonModelException(f"DLPack of a GPU's memory needs numpy 1.22 or newer, this is {np.__version__}.")
+        raise TritonModelException(
+            f"DLPack of a GPU's memory needs numpy 1.22 or newer, this is {np.__version__}."
+        )
     tensor = tensor_at(address_in(capsule))
     tensor.dtype.code = _CODES[datatype][0]
     tensor.device.kind, tensor.device.number = device
@@ -77,11 +83,22 @@ class _Region:
         self.__array_interface__ = interface
 
 
-def _array(owner: Any, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _array(
+    owner: Any, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
     if not prod(shape):
         return np.empty(shape, dtype)
     return np.asarray(
-        _Region(owner, {"data": (pointer, False), "shape": shape, "typestr": dtype.str, "strides": None, "version": 3})
+        _Region(
+            owner,
+            {
+                "data": (pointer, False),
+                "shape": shape,
+                "typestr": dtype.str,
+                "strides": None,
+                "version": 3,
+            },
+        )
     )
 
 
@@ -112,7 +129,8 @@ def _check_order(tensor: DLTensor, shape: tuple[int, ...]) -> None:
     for size, stride in zip(reversed(shape), reversed(tensor.strides[: len(shape)])):
         if size != 1 and stride != expected:
             raise TritonModelException(
-                "DLPack tensor is not contiguous. Only contiguous DLPack tensors that are stored in C-Order are supported."
+                "DLPack tensor is not contiguous. Only contiguous DLPack tensors that are stored "
+                "in C-Order are supported."
             )
         expected *= size
 

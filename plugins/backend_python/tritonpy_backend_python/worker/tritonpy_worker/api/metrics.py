@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from ..host import Host
 
 _GONE = (
-    "Invalid metric operation as the corresponding 'MetricFamily' has been deleted. The 'MetricFamily' object should "
+    "Invalid metric operation as the corresponding 'MetricFamily' has been deleted. "
+    "The 'MetricFamily' object should "
     "be deleted AFTER its corresponding 'Metric' objects have been deleted."
 )
-_SIGNATURE = "c_python_backend_utils.MetricFamily(name: str, description: str, kind: c_python_backend_utils.MetricKind)"
+_SIGNATURE = (
+    "c_python_backend_utils.MetricFamily(name: str, description: str, kind: "
+    "c_python_backend_utils.MetricKind)"
+)
 
 
 class MetricKind(Enumeration):
@@ -51,7 +55,9 @@ class _Series:
         with self._lock:
             if key not in self._metrics:
                 arguments = {"family": self._family, "labels": labels, "buckets": buckets}
-                self._metrics[key] = query(self.host, "Error when creating Metric", "metric", arguments)
+                self._metrics[key] = query(
+                    self.host, "Error when creating Metric", "metric", arguments
+                )
             return self._metrics[key]
 
     def close(self) -> None:
@@ -84,7 +90,10 @@ class Metric:
         failure, number = "Failed to increment metric value", _number("increment", self, value)
         self._check(failure, "Increment", MetricKind.COUNTER, MetricKind.GAUGE)
         if self._series.kind == MetricKind.COUNTER and number < 0:
-            rule = "TRITONSERVER_METRIC_KIND_COUNTER can only be incremented monotonically by non-negative values."
+            rule = (
+                "TRITONSERVER_METRIC_KIND_COUNTER can only be incremented monotonically by "
+                "non-negative values."
+            )
             raise refusal(self._series.host, failure, rule)
         self._notify("metric_add", number)
 
@@ -145,7 +154,9 @@ class MetricFamily:
         # The server removes metrics of a model that ends.
         weakref.finalize(self, self._series.close).atexit = False
 
-    def Metric(self, labels: dict[str, str] | None = None, buckets: list[float] | None = None) -> Metric:  # noqa: N802
+    def Metric(  # noqa: N802
+        self, labels: dict[str, str] | None = None, buckets: list[float] | None = None
+    ) -> Metric:
         """Return the metric with these labels.
 
         `buckets` are the upper bounds of a histogram, required for it only. Raises
@@ -157,7 +168,9 @@ class MetricFamily:
         bounds = self._bounds(buckets)
         if not all([isinstance(each, str) for each in output_names.values()]):
             raise refusal(
-                self._series.host, "Error when creating Metric", "attempt to access JSON non-string as string"
+                self._series.host,
+                "Error when creating Metric",
+                "attempt to access JSON non-string as string",
             )
         return Metric(self._series, self._series.metric(output_names, bounds))
 
@@ -191,5 +204,7 @@ def _as_number(value: Any) -> float | None:
 def _number(function: str, metric: Metric, value: Any) -> float:
     number = _as_number(value)
     if number is None:
-        raise argument_type_error(function, "(self: c_python_backend_utils.Metric, arg0: float) -> None", metric, value)
+        raise argument_type_error(
+            function, "(self: c_python_backend_utils.Metric, arg0: float) -> None", metric, value
+        )
     return number

@@ -23,7 +23,8 @@ class ModelConfig:
         configured = self._model_config["max_batch_size"]
         if configured > max_batch_size:
             raise ValueError(
-                f"configuration specified max_batch_size {configured}, but in auto-complete-config function for model "
+                f"configuration specified max_batch_size {configured}, but in "
+                "auto-complete-config function for model "
                 f"'{self._name}' specified max_batch_size {max_batch_size}"
             )
         self._model_config["max_batch_size"] = max_batch_size
@@ -36,7 +37,8 @@ class ModelConfig:
         for other in ("sequence_batching", "ensemble_scheduling"):
             if other in self._model_config:
                 raise ValueError(
-                    f"Configuration specified scheduling_choice as '{other}', but auto-complete-config function for model "
+                    f"Configuration specified scheduling_choice as '{other}', "
+                    "but auto-complete-config function for model "
                     f"'{self._name}' tries to set scheduling_choice as 'dynamic_batching'"
                 )
         self._model_config.setdefault("dynamic_batching", {})
@@ -71,7 +73,8 @@ class ModelConfig:
         decoupled = transaction_policy_dict["decoupled"]
         if policy.get("decoupled", decoupled) != decoupled:
             raise ValueError(
-                f"trying to change decoupled property in auto-complete-config for model '{self._name}', "
+                "trying to change decoupled property in auto-complete-config for model "
+                f"'{self._name}', "
                 f"which is already set to '{policy['decoupled']}'."
             )
         policy["decoupled"] = decoupled
@@ -89,30 +92,44 @@ class ModelConfig:
                 return
         self._model_config[kind].append(tensor)
 
-    def _check_properties(self, kind: str, tensor: dict[str, Any], properties: Sequence[str]) -> None:
+    def _check_properties(
+        self, kind: str, tensor: dict[str, Any], properties: Sequence[str]
+    ) -> None:
         where = f"in auto-complete-config function for model '{self._name}'"
         if any([each not in properties for each in tensor]):
-            names = ", ".join([f"'{each}'" for each in properties[:-1]]) + f" and '{properties[-1]}'"
-            raise ValueError(f"{kind} '{tensor['name']}' {where} contains property other than {names}.")
+            names = (
+                ", ".join([f"'{each}'" for each in properties[:-1]]) + f" and '{properties[-1]}'"
+            )
+            raise ValueError(
+                f"{kind} '{tensor['name']}' {where} contains property other than {names}."
+            )
         if "name" not in tensor:
             raise ValueError(f"{kind} {where} is missing 'name' property.")
         for needed in ("data_type", "dims"):
             if needed not in tensor:
-                raise ValueError(f"{kind} '{tensor['name']}' {where} is missing '{needed}' property.")
+                raise ValueError(
+                    f"{kind} '{tensor['name']}' {where} is missing '{needed}' property."
+                )
 
     def _check_same(self, kind: str, known: dict[str, Any], tensor: dict[str, Any]) -> None:
         name = tensor["name"]
         if known["data_type"] not in ("TYPE_INVALID", tensor["data_type"]):
             raise ValueError(
-                f"unable to load model '{self._name}', configuration expects datatype {known['data_type']} "
+                f"unable to load model '{self._name}', configuration expects datatype "
+                f"{known['data_type']} "
                 f"for {kind} '{name}', model provides {tensor['data_type']}"
             )
         for what, differs in (
             ("dims", known["dims"] and known["dims"] != tensor["dims"]),
-            ("optional", "optional" in known and known["optional"] != tensor.get("optional", known["optional"])),
+            (
+                "optional",
+                "optional" in known
+                and known["optional"] != tensor.get("optional", known["optional"]),
+            ),
         ):
             if differs:
                 raise ValueError(
-                    f"model '{self._name}', tensor '{name}': the model expects {what} {tensor[what]} "
+                    f"model '{self._name}', tensor '{name}': the model expects {what} "
+                    f"{tensor[what]} "
                     f"but the model configuration specifies {what} {known[what]}"
                 )

@@ -22,7 +22,11 @@ def load_model(model_name: str, config: str = "", files: dict[str, bytes] | None
     name, configuration = text(model_name), text(config)
     if name is None or configuration is None:
         raise argument_type_error(
-            "load_model", "(model_name: str, config: str = '', files: object = None) -> None", model_name, config, files
+            "load_model",
+            "(model_name: str, config: str = '', files: object = None) -> None",
+            model_name,
+            config,
+            files,
         )
     arguments = {"name": name, "config": configuration, "files": _encoded(name, files)}
     query(host.current(), "Failed to load model", "load_model", arguments)
@@ -50,7 +54,10 @@ def is_model_ready(model_name: str, model_version: str = "") -> bool:
     name, version = text(model_name), text(model_version)
     if name is None or version is None:
         raise argument_type_error(
-            "is_model_ready", "(model_name: str, model_version: str = '') -> bool", model_name, model_version
+            "is_model_ready",
+            "(model_name: str, model_version: str = '') -> bool",
+            model_name,
+            model_version,
         )
     failure = "Failed to check model readiness"
     current_host = host.current()
@@ -63,7 +70,8 @@ def _encoded(name: str, files: Any) -> dict[str, str]:
         return {}
     if not isinstance(files, dict):
         raise TritonModelException(
-            f"failed to load model '{name}', files should be a dictionary of file paths and file contents"
+            f"failed to load model '{name}', files should be a dictionary of file paths and file "
+            "contents"
         )
     encoded = {}
     for path, content in files.items():
@@ -71,7 +79,9 @@ def _encoded(name: str, files: Any) -> dict[str, str]:
         if key is None:
             raise cast_error()
         if not isinstance(content, bytes):
-            raise TypeError(f"Object of type '{type(content).__name__}' is not an instance of 'bytes'")
+            raise TypeError(
+                f"Object of type '{type(content).__name__}' is not an instance of 'bytes'"
+            )
         encoded[key] = b64encode(content).decode()
     return encoded
 

@@ -30,7 +30,11 @@ class PreferredMemory:
 
     def __init__(self, preferred_memory_type: MemoryType, preferred_device_id: int = 0) -> None:
         """Raises `TypeError` for arguments of wrong types."""
-        if not isinstance(preferred_memory_type, MemoryType) or not is_integer(preferred_device_id, -(1 << 63), 64):
-            raise argument_type_error("__init__", _SIGNATURE, preferred_memory_type, preferred_device_id)
+        if not isinstance(preferred_memory_type, MemoryType) or not is_integer(
+            preferred_device_id, -(1 << 63), 64
+        ):
+            raise argument_type_error(
+                "__init__", _SIGNATURE, preferred_memory_type, preferred_device_id
+            )
         self.memory_type = preferred_memory_type
         self.device_id = int(preferred_device_id)

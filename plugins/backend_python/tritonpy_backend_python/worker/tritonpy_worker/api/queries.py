@@ -23,4 +23,6 @@ def query(host: Host, failure: str, verb: str, arguments: dict[str, Any]) -> Any
 
 def refusal(host: Host, failure: str, reason: str) -> TritonModelException:
     """Return the exception for `reason`, an error of the server or of a check on its behalf."""
-    return TritonModelException(f"{failure}: Failed to process the request for model '{host.name}', message: {reason}")
+    return TritonModelException(
+        f"{failure}: Failed to process the request for model '{host.name}', message: {reason}"
+    )

@@ -8,7 +8,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import host as hosts
-from .arguments import argument_type_error, cast_error, has_truth_value, is_integer, is_sequence_of, text
+from .arguments import (
+    argument_type_error,
+    cast_error,
+    has_truth_value,
+    is_integer,
+    is_sequence_of,
+    text,
+)
 from .call import CallSpec
 from .constants import TRITONSERVER_REQUEST_RELEASE_ALL
 from .errors import TritonModelException
@@ -24,10 +31,13 @@ if TYPE_CHECKING:
 
 _SIGNATURE = (
     "c_python_backend_utils.InferenceRequest(request_id: str = '', correlation_id: object = 0, "
-    "inputs: list[c_python_backend_utils.Tensor], requested_output_names: list[str], model_name: str, "
+    "inputs: list[c_python_backend_utils.Tensor], requested_output_names: list[str], model_name: "
+    "str, "
     "model_version: int = -1, flags: int = 0, timeout: int = 0, "
-    "preferred_memory: c_python_backend_utils.PreferredMemory = <c_python_backend_utils.PreferredMemory object>, "
-    "trace: c_python_backend_utils.InferenceTrace = <c_python_backend_utils.InferenceTrace object>, "
+    "preferred_memory: c_python_backend_utils.PreferredMemory = "
+    "<c_python_backend_utils.PreferredMemory object>, "
+    "trace: c_python_backend_utils.InferenceTrace = <c_python_backend_utils.InferenceTrace "
+    "object>, "
     "parameters: object = None)"
 )
 _SELF = "self: c_python_backend_utils.InferenceRequest"
@@ -114,7 +124,9 @@ class InferenceRequest:
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
         self._host = hosts.find()
         self._number: int | None = None
-        self._target = _Target(str(text(model_name)), int(model_version), preferred_memory, trace or InferenceTrace())
+        self._target = _Target(
+            str(text(model_name)), int(model_version), preferred_memory, trace or InferenceTrace()
+        )
         self._sender: InferenceResponseSender | None = None
 
     @classmethod
@@ -147,7 +159,9 @@ class InferenceRequest:
         request._flags = flags
         request._timeout = timeout
         request._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
-        request._sender = InferenceResponseSender(host, number, output_names) if host.decoupled else None
+        request._sender = (
+            InferenceResponseSender(host, number, output_names) if host.decoupled else None
+        )
         return request
 
     @property
@@ -191,7 +205,11 @@ class InferenceRequest:
 
     def parameters(self) -> str:
         """Return the parameters as JSON text."""
-        return as_text(self._parameters) if self._number is None else as_received_text(self._parameters)
+        return (
+            as_text(self._parameters)
+            if self._number is None
+            else as_received_text(self._parameters)
+        )
 
     def trace(self) -> InferenceTrace:
         """Return the trace of the request, for requests that are made on its behalf."""
@@ -223,7 +241,11 @@ class InferenceRequest:
 
     def is_cancelled(self) -> bool:
         """Return true if a received request was cancelled."""
-        return self._number is not None and self._host is not None and self._host.is_cancelled(self._number)
+        return (
+            self._number is not None
+            and self._host is not None
+            and self._host.is_cancelled(self._number)
+        )
 
     def exec(self, decoupled: bool = False) -> Any:
         """Execute the request and return its response, or a `ResponseIterator` if `decoupled`.
@@ -247,10 +269,13 @@ class InferenceRequest:
 
     def _call(self, function: str, decoupled: Any) -> CallSpec:
         if not has_truth_value(decoupled):
-            raise argument_type_error(function, f"({_SELF}, decoupled: bool = False) -> object", self, decoupled)
+            raise argument_type_error(
+                function, f"({_SELF}, decoupled: bool = False) -> object", self, decoupled
+            )
         if self._number is not None:
             raise TritonModelException(
-                "A received request cannot be executed: create a new InferenceRequest with its inputs."
+                "A received request cannot be executed: create a new InferenceRequest with its "
+                "inputs."
             )
         return CallSpec(
             model_name=self._target.model_name,
@@ -293,10 +318,13 @@ def _correlation_id(given: Any) -> int | str:
     return int(given)
 
 
-def _present(what: str, values: Sequence[Any] | None, request_id: str, model_name: str | None) -> tuple[Any, ...]:
+def _present(
+    what: str, values: Sequence[Any] | None, request_id: str, model_name: str | None
+) -> tuple[Any, ...]:
     values = values or ()
     if None in values or "" in values:
         raise TritonModelException(
-            f"{what} for request with id '{request_id}' and model name '{model_name}' should not be empty."
+            f"{what} for request with id '{request_id}' and model name '{model_name}' should not "
+            "be empty."
         )
     return tuple(values)

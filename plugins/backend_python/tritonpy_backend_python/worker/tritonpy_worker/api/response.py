@@ -11,7 +11,8 @@ from .parameters import Parameters, as_received_text, as_text, check_parameters
 from .tensor import Tensor
 
 _SIGNATURE = (
-    "c_python_backend_utils.InferenceResponse(output_tensors: list[c_python_backend_utils.Tensor] = [], "
+    "c_python_backend_utils.InferenceResponse(output_tensors: "
+    "list[c_python_backend_utils.Tensor] = [], "
     "error: c_python_backend_utils.TritonError = None, parameters: object = None)"
 )
 _NO_PARAMETERS: Parameters = {}
@@ -90,7 +91,9 @@ def _are_tensors(given: Any) -> bool:
 
 def _checked(output_tensors: Any, error: Any, parameters: Any) -> Parameters:
     """Return the parameters of a response. Raises the constructor's exceptions."""
-    if not is_sequence_of(output_tensors, Tensor, type(None)) or not (error is None or isinstance(error, TritonError)):
+    if not is_sequence_of(output_tensors, Tensor, type(None)) or not (
+        error is None or isinstance(error, TritonError)
+    ):
         raise argument_type_error("__init__", _SIGNATURE, output_tensors, error, parameters)
     checked_parameters = check_parameters(parameters)
     if None in output_tensors:

@@ -21,7 +21,16 @@ class ResponseIterator:
     """
 
     __module__ = "c_python_backend_utils"
-    __slots__ = ("__weakref__", "_bytes", "_finished", "_keeps", "_lock", "_next", "_responses", "_stream")
+    __slots__ = (
+        "__weakref__",
+        "_bytes",
+        "_finished",
+        "_keeps",
+        "_lock",
+        "_next",
+        "_responses",
+        "_stream",
+    )
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -41,7 +50,8 @@ class ResponseIterator:
             if self._finished and self._next == len(self._responses):
                 if not self._keeps:
                     raise TritonModelException(
-                        f"More than {MAX_KEPT} responses, or {MAX_KEPT_BYTES >> 20} MiB, can only be iterated once."
+                        f"More than {MAX_KEPT} responses, or {MAX_KEPT_BYTES >> 20} MiB, "
+                        "can only be iterated once."
                     )
                 self._next = 0
         return self
@@ -63,7 +73,9 @@ class ResponseIterator:
             self._finished = True
             return
         self._bytes += sum(tensor._data.nbytes for tensor in response._outputs)
-        self._keeps = self._keeps and len(self._responses) < MAX_KEPT and self._bytes <= MAX_KEPT_BYTES
+        self._keeps = (
+            self._keeps and len(self._responses) < MAX_KEPT and self._bytes <= MAX_KEPT_BYTES
+        )
         if not self._keeps:
             self._responses.clear()
             self._next = 0

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from ..host import Host
 
 _SIGNATURE = (
-    "(self: c_python_backend_utils.InferenceResponseSender, response: c_python_backend_utils.InferenceResponse = None, "
+    "(self: c_python_backend_utils.InferenceResponseSender, response: "
+    "c_python_backend_utils.InferenceResponse = None, "
     "flags: int = 0) -> None"
 )
 _REFUSED = "Unable to send response. "
@@ -70,7 +71,9 @@ class InferenceResponseSender:
         `TypeError` for arguments of wrong types, and `TritonModelException` if the state of the
         request forbids it or the server rejects it.
         """
-        if not (response is None or isinstance(response, InferenceResponse)) or not is_integer(flags, 0, 32):
+        if not (response is None or isinstance(response, InferenceResponse)) or not is_integer(
+            flags, 0, 32
+        ):
             raise argument_type_error("send", _SIGNATURE, self, response, flags)
         if flags not in (0, TRITONSERVER_RESPONSE_COMPLETE_FINAL):
             raise TritonModelException(_REFUSED + "Unsupported flag provided.")
@@ -81,7 +84,9 @@ class InferenceResponseSender:
         final = flags == TRITONSERVER_RESPONSE_COMPLETE_FINAL
         self.count(response, final)
         if self._host is not None:
-            self._host.send(self._number, response and response.restricted(self._output_names), final)
+            self._host.send(
+                self._number, response and response.restricted(self._output_names), final
+            )
 
     def count(self, response: InferenceResponse | None, final: bool) -> None:
         """Count a response that is about to be sent, here or by the return value of `execute`.
@@ -102,10 +107,13 @@ class InferenceResponseSender:
 
     def _check_single(self, response: InferenceResponse | None, final: bool) -> None:
         if response is not None and self._sent:
-            raise TritonModelException(_REFUSED + "Non-decoupled model cannot send more than one response.")
+            raise TritonModelException(
+                _REFUSED + "Non-decoupled model cannot send more than one response."
+            )
         if response is None and final and not self._sent:
             raise TritonModelException(
-                _REFUSED + "Non-decoupled model cannot send complete final before sending a response."
+                _REFUSED
+                + "Non-decoupled model cannot send complete final before sending a response."
             )
 
     def close(self) -> None:

@@ -35,7 +35,10 @@ class Tensor:
         if type(name) is not str or type(array) is not np.ndarray or not name:
             if not isinstance(name, (str, bytes)) or not isinstance(array, np.ndarray):
                 raise argument_type_error(
-                    "__init__", "c_python_backend_utils.Tensor(arg0: str, arg1: numpy.ndarray)", name, array
+                    "__init__",
+                    "c_python_backend_utils.Tensor(arg0: str, arg1: numpy.ndarray)",
+                    name,
+                    array,
                 )
             name = _checked(name)
         self._name = name
@@ -72,7 +75,10 @@ class Tensor:
         """
         if not isinstance(name, (str, bytes)):
             raise argument_type_error(
-                "from_dlpack", "(arg0: str, arg1: object) -> c_python_backend_utils.Tensor", name, tensor
+                "from_dlpack",
+                "(arg0: str, arg1: object) -> c_python_backend_utils.Tensor",
+                name,
+                tensor,
             )
         return Tensor.received(_checked(name), *take(tensor))
 
@@ -104,7 +110,8 @@ class Tensor:
             raise TritonModelException("Tensor is stored in GPU and cannot be converted to NumPy.")
         if self._datatype == "BF16":
             raise TritonModelException(
-                "Tensor dtype is BF16 and cannot be converted to NumPy. Use to_dlpack() and from_dlpack() instead."
+                "Tensor dtype is BF16 and cannot be converted to NumPy. Use to_dlpack() and "
+                "from_dlpack() instead."
             )
         if self._datatype == "BYTES":
             self._strings = strings.decode(self._data, self._shape)
