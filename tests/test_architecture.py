@@ -20,10 +20,11 @@ import pytest
 import tritonpy
 import tritonpy_testing
 from tests import run
-from tritonpy import Code, Options, TritonError, error_of, errors, hookspecs
+from tritonpy import Code, Options, TritonError, error_of, hookspecs
 from tritonpy.config.server import ServerConfig
 from tritonpy.config.server.expectation import description
 from tritonpy.plugins import make_plugin_manager
+from tritonpy_types import errors
 
 ROOT = Path(__file__).resolve().parent.parent
 SKIPPED = {".venv", ".test-venv", "build", "dist", "__pycache__"}

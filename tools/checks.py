@@ -22,6 +22,12 @@ from distributions import ROOT, read_distributions
 CORE, PROTOS = "tritonpy", "tritonpy_protos"
 # They run where the core is not installed, or are of use to others.
 STANDALONE = ("tritonpy_ipc", "tritonpy_http1", "tritonpy_http2", PROTOS)
+# The libraries below the core, each with the packages of the checkout that it imports.
+BELOW_CORE = {
+    "tritonpy_ipc": (),
+    "tritonpy_types": (PROTOS,),
+    "tritonpy_model_config": ("tritonpy_types", PROTOS),
+}
 # The namespaces of the core that plugins and libraries import from, besides `tritonpy` itself. The
 # modules of a namespace that is a package are private.
 NAMESPACES = (
@@ -92,22 +98,23 @@ def contracts(found: Mapping[str, Path]) -> list[dict[str, Any]]:
     libraries = sorted(name for name, folder in found.items() if folder.parent.name == "libs")
     plugins = sorted(name for name, folder in found.items() if folder.parent.name == "plugins")
     standalone = [name for name in STANDALONE if name in found]
-    users = [name for name in (*libraries, *plugins) if name not in standalone]
+    users = [name for name in (*libraries, *plugins) if name not in {*standalone, *BELOW_CORE}]
     alone = [
         {
-            "name": f"{name} imports nothing of tritonpy",
+            "name": f"{name} imports {' and '.join(used) or 'nothing of tritonpy'}",
             "type": "forbidden",
             "source_modules": [name],
-            "forbidden_modules": sorted({*found} - {name}),
+            "forbidden_modules": sorted({*found} - {name, *used}),
         }
-        for name in standalone
+        for name, used in {**dict.fromkeys(standalone, ()), **BELOW_CORE}.items()
+        if name in found
     ]
     return [
         {
-            "name": "the core imports no plugin and no library but ipc",
+            "name": "the core imports no plugin and only the libraries below it",
             "type": "forbidden",
             "source_modules": [CORE],
-            "forbidden_modules": sorted({*libraries, *plugins} - {"tritonpy_ipc"}),
+            "forbidden_modules": sorted({*libraries, *plugins} - {*BELOW_CORE}),
             "allow_indirect_imports": True,
         },
         {

@@ -45,12 +45,12 @@ IN_WORKER = {
 }
 _HTTP = {
     "tritonpy_frontend_http.protocol:InferProtocol.data_received": "parse",
-    "tritonpy.types.request:LoopQueueSink._drain": "encode",
+    "tritonpy_types.request:LoopQueueSink._drain": "encode",
     "tritonpy_frontend_http.protocol:InferCycle.finish": "write",
 }
 _GRPC = {
     "tritonpy_frontend_grpc.service:InferenceService.infer": "parse",
-    "tritonpy.types.request:LoopQueueSink._drain": "answer",
+    "tritonpy_types.request:LoopQueueSink._drain": "answer",
     "tritonpy_frontend_grpc.infer_sink:encode_response": "encode",
     "tritonpy_frontend_grpc.service:InferenceService._end": "write",
 }

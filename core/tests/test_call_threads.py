@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from tritonpy.call_threads import CallThreads
-from tritonpy.errors import Unavailable
+from tritonpy_types.errors import Unavailable
 
 
 def test_a_call_runs_in_a_thread_and_returns_its_result_or_raises_its_exception():

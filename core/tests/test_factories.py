@@ -15,13 +15,13 @@ from tritonpy.api.device import NoDevice
 from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_server_config
 from tritonpy.config.server.sections import TraceConfig
 from tritonpy.custom_metrics import CustomMetrics
-from tritonpy.errors import PluginError, TritonError
 from tritonpy.factories import cache_folder, make_gpus, make_tracing, open_repositories
 from tritonpy.hookspecs import hookimpl
 from tritonpy.plugins import make_plugin_manager
 from tritonpy.repository import Repository, builtin
 from tritonpy.tracing import TraceSink
 from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_types.errors import PluginError, TritonError
 
 
 class ToyRepository(Repository):

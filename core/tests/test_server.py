@@ -12,13 +12,13 @@ from tritonpy.api.frontend import Frontend
 from tritonpy.api.observer import Observer
 from tritonpy.api.options import Options
 from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.clock import now_ns
 from tritonpy.config.server import InvalidServerConfig, decode_server_config
 from tritonpy.engine.lifecycle import ServerState
-from tritonpy.errors import PluginError, StartupError, Unavailable
 from tritonpy.hookspecs import hookimpl
 from tritonpy.server import build
 from tritonpy_testing import RecordingSink
+from tritonpy_types.clock import now_ns
+from tritonpy_types.errors import PluginError, StartupError, Unavailable
 
 from .repository.version_backend import EventLog, version_reporter, write
 from .toys.doubler import Gate, gated

@@ -17,8 +17,23 @@ from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.device import ModelMemory
 from tritonpy.api.engine import Engine, MemoryUsage
 from tritonpy.api.options import SERVER_VERSION, Options
-from tritonpy.clock import now_ns
-from tritonpy.errors import (
+from tritonpy.hookspecs import hookimpl
+from tritonpy_types import (
+    DATATYPES,
+    DTYPES,
+    Batch,
+    CallbackSink,
+    InferRequest,
+    InferResponse,
+    OutputSpec,
+    ParameterValue,
+    SequenceInfo,
+    Tensor,
+    decode_strings,
+    encode_strings,
+)
+from tritonpy_types.clock import now_ns
+from tritonpy_types.errors import (
     AlreadyExists,
     Cancelled,
     Code,
@@ -37,21 +52,6 @@ from tritonpy.errors import (
     Unavailable,
     Unsupported,
     error_of,
-)
-from tritonpy.hookspecs import hookimpl
-from tritonpy.types import (
-    DATATYPES,
-    DTYPES,
-    Batch,
-    CallbackSink,
-    InferRequest,
-    InferResponse,
-    OutputSpec,
-    ParameterValue,
-    SequenceInfo,
-    Tensor,
-    decode_strings,
-    encode_strings,
 )
 
 if TYPE_CHECKING:

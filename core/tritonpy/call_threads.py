@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from tritonpy.errors import Unavailable
+from tritonpy_types.errors import Unavailable
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

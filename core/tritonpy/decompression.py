@@ -5,8 +5,8 @@ from __future__ import annotations
 import zlib
 from io import BytesIO
 
-from tritonpy.errors import InvalidArgument
 from tritonpy.request_memory import Reservation
+from tritonpy_types.errors import InvalidArgument
 
 _STEP = 1024 * 1024
 _READ_EITHER = 47  # zlib: 15 bits of window, + 32 accepts gzip and zlib headers

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tritonpy.api.worker import Launcher, SpawnedProcess, WorkerProcess
     from tritonpy.batching.batch_layout import BatchLayout
     from tritonpy.batching.gather import gather, scatter
-    from tritonpy.errors import exception_text
     from tritonpy.event_loops import event_loop_factory
     from tritonpy.interpreter import prepare_interpreter, settle_interpreter
     from tritonpy.logs import LOG_FIELDS, LOGGER
@@ -50,7 +49,8 @@ if TYPE_CHECKING:
         warmup_executions,
     )
     from tritonpy.statistics.memory import total_memory_usage
-    from tritonpy.types import CPU, Owner
+    from tritonpy_types import CPU, Owner
+    from tritonpy_types.errors import exception_text
 
 __all__ = [
     "CPU",
@@ -124,7 +124,7 @@ __getattr__ = lazy_names(
         "tritonpy.api.worker": ("Launcher", "SpawnedProcess", "WorkerProcess"),
         "tritonpy.batching.batch_layout": ("BatchLayout",),
         "tritonpy.batching.gather": ("gather", "scatter"),
-        "tritonpy.errors": ("exception_text",),
+        "tritonpy_types.errors": ("exception_text",),
         "tritonpy.event_loops": ("event_loop_factory",),
         "tritonpy.interpreter": ("prepare_interpreter", "settle_interpreter"),
         "tritonpy.logs": ("LOGGER", "LOG_FIELDS"),
@@ -155,6 +155,6 @@ __getattr__ = lazy_names(
             "warmup_executions",
         ),
         "tritonpy.statistics.memory": ("total_memory_usage",),
-        "tritonpy.types": ("CPU", "Owner"),
+        "tritonpy_types": ("CPU", "Owner"),
     },
 )

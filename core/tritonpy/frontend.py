@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tritonpy.call_threads import LOAD_CALLS, MODEL_CALLS
     from tritonpy.decompression import decompressed
     from tritonpy.engine.operations import Operations
-    from tritonpy.error_ids import internal_error
     from tritonpy.logs import LogChanges, LogSettings, follow_log_settings, log_settings
     from tritonpy.network.acceptor import Acceptor, Descriptors, Evictable, delivered, unread
     from tritonpy.network.frontend_options import HttpConnectionOptions, TlsOptions
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     )
     from tritonpy.shared_memory import Regions, hold_regions
     from tritonpy.tracing.file_sink import FileOptions, FileSink
-    from tritonpy.types import (
+    from tritonpy_types import (
         ITEMSIZES,
         NO_PARAMETERS,
         CudaRegion,
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
         SystemRegion,
         string_offsets,
     )
+    from tritonpy_types.error_ids import internal_error
 
 __all__ = [
     "ITEMSIZES",
@@ -148,7 +148,7 @@ __getattr__ = lazy_names(
         "tritonpy.call_threads": ("LOAD_CALLS", "MODEL_CALLS"),
         "tritonpy.decompression": ("decompressed",),
         "tritonpy.engine.operations": ("Operations",),
-        "tritonpy.error_ids": ("internal_error",),
+        "tritonpy_types.error_ids": ("internal_error",),
         "tritonpy.logs": ("LogChanges", "LogSettings", "follow_log_settings", "log_settings"),
         "tritonpy.network.acceptor": (
             "Acceptor",
@@ -172,7 +172,7 @@ __getattr__ = lazy_names(
         ),
         "tritonpy.shared_memory": ("Regions", "hold_regions"),
         "tritonpy.tracing.file_sink": ("FileOptions", "FileSink"),
-        "tritonpy.types": (
+        "tritonpy_types": (
             "ITEMSIZES",
             "NO_PARAMETERS",
             "CudaRegion",

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, TextIO
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tritonpy.errors import StartupError
+from tritonpy_types.errors import StartupError
 
 LOGGER = "tritonpy"
 LOG_FIELDS = ("model", "version", "instance", "request_id")

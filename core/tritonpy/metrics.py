@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         MetricSnapshot,
         ModelMetrics,
     )
-    from tritonpy.errors import FailureReason
-    from tritonpy.types import ComputeTimes
+    from tritonpy_types import ComputeTimes
+    from tritonpy_types.errors import FailureReason
 
 __all__ = [
     "SERVER_METRICS",
@@ -81,7 +81,7 @@ __getattr__ = lazy_names(
             "MetricSnapshot",
             "ModelMetrics",
         ),
-        "tritonpy.errors": ("FailureReason",),
-        "tritonpy.types": ("ComputeTimes",),
+        "tritonpy_types.errors": ("FailureReason",),
+        "tritonpy_types": ("ComputeTimes",),
     },
 )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tritonpy.custom_metrics import FamilySnapshot, MetricKind, MetricSnapshot
-from tritonpy.errors import ResourceExhausted
+from tritonpy_types.errors import ResourceExhausted
 
 SMALL = 64 * 1024
 """Bytes that one client may hold even if only the reserve for small requests is left."""

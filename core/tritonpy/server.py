@@ -19,7 +19,6 @@ from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, LocalEngine
 from tritonpy.engine.router_chain import RouterChain, make_router_chain
-from tritonpy.errors import StartupError, TritonError
 from tritonpy.factories import (
     make_agents,
     make_authorizer,
@@ -56,6 +55,7 @@ from tritonpy.runners.timer import Timer
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy.shared_memory import Regions
 from tritonpy.tracing.tracing import Tracing
+from tritonpy_types.errors import StartupError, TritonError
 
 if TYPE_CHECKING:
     from tritonpy.auth.authorizer import Authorizer

@@ -4,8 +4,8 @@ import pytest
 
 from tritonpy.api.device import DeviceUnavailable, ModelMemory, NoDevice
 from tritonpy.config.server.sections import DeviceSettings
-from tritonpy.errors import Unavailable
 from tritonpy_testing import DeviceContract
+from tritonpy_types.errors import Unavailable
 
 
 class TestNoDevice(DeviceContract):

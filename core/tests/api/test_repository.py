@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy.api.repository import named_versions
-from tritonpy.errors import InvalidArgument
+from tritonpy_types.errors import InvalidArgument
 
 
 @pytest.mark.parametrize(

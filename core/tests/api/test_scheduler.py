@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from tritonpy.api.scheduler import Scheduler
-from tritonpy.errors import Internal
-from tritonpy.types import InferRequest
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import InferRequest
+from tritonpy_types.errors import Internal
 
 
 class OnlyEnqueue(Scheduler):

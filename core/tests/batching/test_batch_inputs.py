@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.batching.batch_layout import BatchInputRule, batch_input_rules, batch_inputs
-from tritonpy.errors import Internal
-from tritonpy.types import Tensor
 from tritonpy_testing.parse import model_config
+from tritonpy_types import Tensor
+from tritonpy_types.errors import Internal
 
 KINDS = (
     "BATCH_ELEMENT_COUNT", "BATCH_ACCUMULATED_ELEMENT_COUNT", "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO",

@@ -5,8 +5,8 @@ import pytest
 from google.protobuf import text_format
 
 from tritonpy.batching.batch_keys import batch_key
-from tritonpy.types import CallbackSink, InferRequest, Tensor
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_types import CallbackSink, InferRequest, Tensor
 
 
 @pytest.fixture

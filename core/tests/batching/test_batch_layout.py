@@ -14,10 +14,10 @@ from tritonpy.api.contexts import ModelContext
 from tritonpy.api.options import NoOptions
 from tritonpy.batching.batch_layout import BatchLayout, flatten_ragged
 from tritonpy.batching.gather import gather, scatter
-from tritonpy.errors import Internal
-from tritonpy.types import DATATYPE_OF_NUMBER, Batch, InferRequest, InferResponse, Tensor
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import DATATYPE_OF_NUMBER, Batch, InferRequest, InferResponse, Tensor
+from tritonpy_types.errors import Internal
 
 SINK = RecordingSink().sink
 CONFIG = """

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tritonpy.batching.batch_layout import BatchOutputRule, batch_output_rules, split_by_shape
-from tritonpy.errors import Internal
-from tritonpy.types import Tensor
 from tritonpy_testing.parse import model_config
+from tritonpy_types import Tensor
+from tritonpy_types.errors import Internal
 
 CONFIG = """
 max_batch_size: 8

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from tritonpy.api.contexts import ModelContext
 from tritonpy.api.options import NoOptions
 from tritonpy.batching.gather import gather, scatter
-from tritonpy.errors import Internal
-from tritonpy.types import DTYPES, Batch, InferRequest, OutputSpec, Tensor
 from tritonpy_ipc.blocks import Block, BlockInputs, BlockRow
 from tritonpy_ipc.signatures import Column, TensorSignature
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import DTYPES, Batch, InferRequest, OutputSpec, Tensor
+from tritonpy_types.errors import Internal
 
 SINK = RecordingSink().sink
 

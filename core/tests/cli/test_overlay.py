@@ -4,9 +4,9 @@ import pytest
 
 from tritonpy.cli.overlay import BadFlags, Origins, overlay, read_flags, with_file_options
 from tritonpy.cli.serve import FLAGS
-from tritonpy.config.problem import ConfigProblem, Position, Positions
 from tritonpy.config.server import decode_server_config
 from tritonpy.config.server.sections import DEFAULT_QUANTILES, LatencySettings, parse_quantiles
+from tritonpy_model_config.problem import ConfigProblem, Position, Positions
 
 
 def merged(raw, origins=None, **given):

@@ -4,8 +4,8 @@ import pytest
 
 from tritonpy import Backend, StartupError, hookimpl
 from tritonpy.cli.serve import default_filename, single_model_repository
-from tritonpy.config.known_backends import BackendFiles
 from tritonpy.plugins import install_command, make_plugin_manager
+from tritonpy_model_config.known_backends import BackendFiles
 
 INSTALLED = [
     BackendFiles("onnxruntime", (), ("model.onnx",)),

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tritonpy.custom_metrics import CustomMetrics, Metric, MetricFamily, MetricKind, ModelMetrics
-from tritonpy.errors import Internal, InvalidArgument
+from tritonpy_types.errors import Internal, InvalidArgument
 
 COUNTER, GAUGE, HISTOGRAM = MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.HISTOGRAM
 

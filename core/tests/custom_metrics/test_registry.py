@@ -18,7 +18,7 @@ from tritonpy.custom_metrics.registry import (
     make_cell,
     sorted_labels,
 )
-from tritonpy.errors import AlreadyExists, InvalidArgument, Unsupported
+from tritonpy_types.errors import AlreadyExists, InvalidArgument, Unsupported
 
 COUNTER, GAUGE = MetricKind.COUNTER, MetricKind.GAUGE
 

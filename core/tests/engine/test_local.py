@@ -9,7 +9,6 @@ from tritonpy.api.engine import ModelMetadata, TensorMetadata
 from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, Admission, infer_on_draining_member, model_metadata
-from tritonpy.errors import InvalidArgument, NotFound, TritonError, Unavailable
 from tritonpy.frontend import Sink
 from tritonpy.metrics import ModelMetrics
 from tritonpy.model.loaded_model import LoadedModel
@@ -18,6 +17,7 @@ from tritonpy.plugins import NoOptions
 from tritonpy.runners.local import LocalRunner
 from tritonpy.scheduling import Sharing
 from tritonpy_testing import RecordingSink, model_config
+from tritonpy_types.errors import InvalidArgument, NotFound, TritonError, Unavailable
 
 from ..repository.version_backend import EventLog, version_reporter, write
 from ..toys.serving import ToyPlugin, ask, numbers, serving, toy_plugins

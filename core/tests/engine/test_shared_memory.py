@@ -3,7 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy.errors import (
+from tritonpy_testing import RecordingSink, shared_object
+from tritonpy_types import InferRequest, OutputSpec, RegionSlice, Tensor
+from tritonpy_types.errors import (
     Cancelled,
     DecoupledRefused,
     InvalidArgument,
@@ -11,8 +13,6 @@ from tritonpy.errors import (
     Unavailable,
     Unsupported,
 )
-from tritonpy.types import InferRequest, OutputSpec, RegionSlice, Tensor
-from tritonpy_testing import RecordingSink, shared_object
 
 from ..toys.decoupled import Repeat
 from ..toys.doubler import Gate, gated

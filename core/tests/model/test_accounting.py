@@ -13,16 +13,16 @@ from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.options import NoOptions
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.clock import now_ns
 from tritonpy.config.server.sections import LatencySettings
-from tritonpy.errors import Internal
 from tritonpy.model.accounting import Accounting
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
-from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse
-from tritonpy.types.request import ComputeTimes
 from tritonpy_testing.parse import model_config
+from tritonpy_types import Batch, CallbackSink, InferRequest, InferResponse
+from tritonpy_types.clock import now_ns
+from tritonpy_types.errors import Internal
+from tritonpy_types.request import ComputeTimes
 
 SINK = CallbackSink(lambda request, response: None)
 COUNT = 3

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.model.cache_key import CacheKeyBuilder, cacheable_size
-from tritonpy.types import DATATYPES, InferRequest, OutputSpec, SequenceInfo, Tensor
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import DATATYPES, InferRequest, OutputSpec, SequenceInfo, Tensor
 
 SINK = RecordingSink().sink
 

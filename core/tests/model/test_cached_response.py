@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tritonpy.model.cached_response import from_tensors, to_tensors
-from tritonpy.types import InferResponse, Tensor
+from tritonpy_types import InferResponse, Tensor
 
 OUT = Tensor.from_numpy("OUT", np.array([1], np.int32))
 

@@ -7,10 +7,10 @@ import pytest
 
 from core.tests.model.test_request_check import BATCH, FIXED, SINK, check_of
 from tritonpy.model.request_check import InputRule
-from tritonpy.types import DTYPES, InferRequest, OutputSpec, Tensor
 from tritonpy_ipc.blocks import BlockInputs
 from tritonpy_ipc.signatures import SignatureReader, SignatureWriter
 from tritonpy_ipc.tensors import pack, unpack
+from tritonpy_types import DTYPES, InferRequest, OutputSpec, Tensor
 
 
 def coalesced(*values, output_names=None):

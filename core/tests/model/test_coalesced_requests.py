@@ -13,12 +13,12 @@ from core.tests.toys.one_model import one_model
 from core.tests.toys.serving import config_of, numbers, request_of
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.clock import now_ns
-from tritonpy.errors import Cancelled, InvalidArgument, QueueFull, TritonError
 from tritonpy.server import Server
-from tritonpy.types import InferRequest, OutputSpec
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import InferRequest, OutputSpec
+from tritonpy_types.clock import now_ns
+from tritonpy_types.errors import Cancelled, InvalidArgument, QueueFull, TritonError
 
 
 class RecordedRejections:

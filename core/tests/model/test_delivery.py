@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.model.delivery import ImmediateDelivery, OrderedDelivery
-from tritonpy.types import CallbackSink, InferRequest, InferResponse
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import CallbackSink, InferRequest, InferResponse
 
 RESPONSE = InferResponse(())
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.model.request_check import MAX_INLINE_STRING_BYTES, InputRule
-from tritonpy.types import DATATYPES, Tensor
 from tritonpy_protos.model_config_pb2 import DataType, ModelInput
+from tritonpy_types import DATATYPES, Tensor
 
 
 def rule(dims, data_type="TYPE_INT32", batched=True, **options):

@@ -23,7 +23,15 @@ from tritonpy.api.options import NoOptions
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.config.server.sections import LatencySettings
-from tritonpy.errors import (
+from tritonpy.model.loaded_model import LoadedModel
+from tritonpy.model.request_check import RequestCheck
+from tritonpy.runners.slot import Slot
+from tritonpy.runners.timer import Timer
+from tritonpy_testing.parse import model_config
+from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types import InferRequest, InferResponse, Tensor
+from tritonpy_types.errors import (
     Cancelled,
     Internal,
     InvalidArgument,
@@ -32,14 +40,6 @@ from tritonpy.errors import (
     TritonError,
     Unavailable,
 )
-from tritonpy.model.loaded_model import LoadedModel
-from tritonpy.model.request_check import RequestCheck
-from tritonpy.runners.slot import Slot
-from tritonpy.runners.timer import Timer
-from tritonpy.types import InferRequest, InferResponse, Tensor
-from tritonpy_testing.parse import model_config
-from tritonpy_testing.recording_sink import RecordingSink
-from tritonpy_testing.toy_engine import ToyEngine
 
 CONFIG = """
 name: "m"

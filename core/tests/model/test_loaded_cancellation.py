@@ -6,9 +6,9 @@ from core.tests.toys.doubler import Gate, gated
 from core.tests.toys.one_model import one_model
 from core.tests.toys.serving import ask
 from tritonpy.runners.local import LocalRunner
-from tritonpy.types import InferRequest
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import InferRequest
 
 
 def test_the_runner_is_notified_of_a_cancelled_running_request(

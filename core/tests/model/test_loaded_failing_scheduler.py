@@ -12,9 +12,9 @@ from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.one_model import one_model
 from core.tests.toys.serving import ask, config_of
 from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.types import CallbackSink, InferRequest
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import CallbackSink, InferRequest
 
 DYNAMIC = "dynamic_batching {}"
 

@@ -23,11 +23,11 @@ from core.tests.toys.serving import (
     serving,
     toy_plugins,
 )
-from tritonpy.errors import NotFound, Unavailable
 from tritonpy.plugins import install_command
-from tritonpy.types import CallbackSink, InferRequest, Tensor
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import CallbackSink, InferRequest, Tensor
+from tritonpy_types.errors import NotFound, Unavailable
 
 
 def test_reloading_and_unloading_under_load_loses_no_request(

@@ -23,8 +23,13 @@ from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.batching.gather import scatter
-from tritonpy.clock import now_ns
-from tritonpy.errors import (
+from tritonpy.hookspecs import hookimpl
+from tritonpy.model.loaded_model import backend_error
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import Batch, InferRequest, InferResponse, OutputSpec, Tensor
+from tritonpy_types.clock import now_ns
+from tritonpy_types.errors import (
     Cancelled,
     Code,
     FailureReason,
@@ -34,11 +39,6 @@ from tritonpy.errors import (
     TritonError,
     Unavailable,
 )
-from tritonpy.hookspecs import hookimpl
-from tritonpy.model.loaded_model import backend_error
-from tritonpy.types import Batch, InferRequest, InferResponse, OutputSpec, Tensor
-from tritonpy_testing.model_repository import ModelRepository
-from tritonpy_testing.recording_sink import RecordingSink
 
 
 class RespondsTwice(Doubler):

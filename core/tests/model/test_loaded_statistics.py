@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.errors import StartupError
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types.errors import StartupError
 
 from ..toys.decoupled import Repeat
 from ..toys.doubler import Doubler

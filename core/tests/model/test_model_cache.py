@@ -31,12 +31,12 @@ from core.tests.toys.serving import (
 )
 from tritonpy.api.backend import Array, Backend
 from tritonpy.api.engine import Duration
-from tritonpy.clock import now_ns
-from tritonpy.errors import StartupError
 from tritonpy.server import Server
-from tritonpy.types import Batch, InferRequest, InferResponse, OutputSpec, SequenceInfo, Tensor
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import Batch, InferRequest, InferResponse, OutputSpec, SequenceInfo, Tensor
+from tritonpy_types.clock import now_ns
+from tritonpy_types.errors import StartupError
 
 LARGE = 1 << 17  # int32 values: too many to hash on an event loop
 

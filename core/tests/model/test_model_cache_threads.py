@@ -20,11 +20,11 @@ from core.tests.toys.caches import (
 from core.tests.toys.doubler import Doubler
 from core.tests.toys.rescheduling import ReschedulingScheduler
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
-from tritonpy.clock import now_ns
-from tritonpy.errors import Cancelled, Unavailable
-from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import Batch, InferRequest, InferResponse, Tensor
+from tritonpy_types.clock import now_ns
+from tritonpy_types.errors import Cancelled, Unavailable
 
 
 def test_a_blocking_cache_is_called_on_other_threads(model_repository: ModelRepository) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from tritonpy.api.observer import Observer
 from tritonpy.model.notifications import notify_observers, notify_policies
-from tritonpy.types import Batch, InferRequest, InferResponse
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import Batch, InferRequest, InferResponse
 
 REQUEST = InferRequest("m", {}, RecordingSink().sink)
 

@@ -6,9 +6,9 @@ from google.protobuf import text_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.errors import InvalidArgument
 from tritonpy.model.request_check import MAX_INLINE_STRING_BYTES, RequestCheck
-from tritonpy.types import (
+from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_types import (
     CallbackSink,
     InferRequest,
     OutputSpec,
@@ -16,7 +16,7 @@ from tritonpy.types import (
     Tensor,
     encode_strings,
 )
-from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_types.errors import InvalidArgument
 
 SINK = CallbackSink(lambda *_: None)
 OUT = ' output { name: "OUT" data_type: TYPE_FP32 dims: -1 }'

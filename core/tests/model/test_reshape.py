@@ -6,10 +6,10 @@ from google.protobuf import text_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.errors import Internal
 from tritonpy.model.reshape import Reshape, reshaped
-from tritonpy.types import Tensor, encode_strings
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_types import Tensor, encode_strings
+from tritonpy_types.errors import Internal
 
 TENSOR = '{ name: "x" data_type: TYPE_INT32 dims: [-1, 3] reshape { shape: [1, -1, 3] } }'
 

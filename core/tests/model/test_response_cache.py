@@ -20,7 +20,7 @@ from tritonpy.model.response_cache import (
     ResponseCache,
 )
 from tritonpy.runners.timer import Timer
-from tritonpy.types import Tensor
+from tritonpy_types import Tensor
 
 KEY = bytes(32)
 OUT = Tensor.from_numpy("OUT", np.array([1], np.int32))

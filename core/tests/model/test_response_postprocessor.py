@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tritonpy.errors import FailureReason, InvalidArgument
 from tritonpy.model import response_postprocessor
 from tritonpy.model.reshape import Reshape
 from tritonpy.model.response_postprocessor import ResponsePostprocessor, classify
-from tritonpy.types import InferRequest, InferResponse, OutputSpec, Tensor
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import InferRequest, InferResponse, OutputSpec, Tensor
+from tritonpy_types.errors import FailureReason, InvalidArgument
 
 SINK = RecordingSink().sink
 RESHAPED = 'max_batch_size: 4 output { name: "OUT" data_type: TYPE_FP32 dims: [2, 2] reshape { shape: [4] } }'

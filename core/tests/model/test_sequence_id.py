@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from google.protobuf import text_format
 
-from tritonpy.errors import InvalidArgument
 from tritonpy.model.request_check import SequenceIdRule
-from tritonpy.types import CallbackSink, InferRequest, SequenceInfo
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_types import CallbackSink, InferRequest, SequenceInfo
+from tritonpy_types.errors import InvalidArgument
 
 
 def rule(data_type):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.model.string_check import find_string_error, has_matching_strings
-from tritonpy.types import Tensor, encode_strings
+from tritonpy_types import Tensor, encode_strings
 
 
 def tensor(shape, raw):

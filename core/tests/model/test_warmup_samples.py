@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tritonpy.errors import Internal, InvalidArgument, TritonError
 from tritonpy.model.warmup_samples import warmup_samples
 from tritonpy.runners.warmup import WarmupSample
 from tritonpy_testing.parse import model_config
+from tritonpy_types.errors import Internal, InvalidArgument, TritonError
 
 INPUT = 'input { name: "IN" data_type: TYPE_INT32 dims: 2 }'
 

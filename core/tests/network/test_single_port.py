@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.api.frontend import Frontend, FrontendContext
-from tritonpy.errors import StartupError
 from tritonpy.network.single_port import MAX_FIRST_BYTES, SinglePort, offered_protocols, protocol_of
+from tritonpy_types.errors import StartupError
 
 
 class CountingSocket(socket.socket):

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tritonpy.errors import PluginError
 from tritonpy.frontend import Transport
 from tritonpy.hookspecs import hookimpl, registration_hooks
 from tritonpy.plugins import PluginManager, Registration, make_plugin_manager
 from tritonpy.plugins import manager as manager_module
 from tritonpy.plugins.manager import PACKAGES, frontend_classes, package_of
 from tritonpy.repository import builtin
+from tritonpy_types.errors import PluginError
 
 
 def providing(provided: Any, hook: str = "tritonpy_backends", **attributes: Any) -> ModuleType:

@@ -13,9 +13,9 @@ import numpy as np
 
 from tritonpy.api.backend import Array, Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.types import InferRequest
 from tritonpy_testing import RecordingSink, RunningServer
 from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_types import InferRequest
 
 from ..toys.isolated import isolating
 from ..toys.serving import ToyPlugin, ask, config_of

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tritonpy.errors import TritonError
 from tritonpy_testing.recording_sink import WAIT_S
+from tritonpy_types.errors import TritonError
 
 from ..toys.serving import ask, numbers
 from .ensembles import PLUGIN, write_ensemble

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.config.problem import ConfigProblem, Positions
-from tritonpy.errors import InvalidArgument
 from tritonpy.repository.config_file import read_config, string_parameters, with_positions
+from tritonpy_model_config.problem import ConfigProblem, Positions
 from tritonpy_testing import model_config
+from tritonpy_types.errors import InvalidArgument
 
 
 def backend_of(path, name="", override=None):

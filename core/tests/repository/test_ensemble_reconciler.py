@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.errors import InvalidArgument, NotFound, StartupError
 from tritonpy.hookspecs import hookimpl
 from tritonpy.plugins import install_command
+from tritonpy_types.errors import InvalidArgument, NotFound, StartupError
 
 from ..toys.doubler import Gate, gated
 from ..toys.serving import ToyPlugin, config_of, numbers, request_of

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tritonpy.errors import Internal, InvalidArgument
+from tritonpy_types.errors import Internal, InvalidArgument
 
 from ..toys.doubler import Gate, gated
 from ..toys.serving import ToyPlugin, config_of

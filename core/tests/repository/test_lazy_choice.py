@@ -6,10 +6,10 @@ import pytest
 
 from tritonpy.api.repository import ModelListing, RepositoryContext
 from tritonpy.config.server.sections import MemorySettings
-from tritonpy.errors import InvalidArgument
 from tritonpy.repository.lazy_choice import lazy_choice
 from tritonpy.repository.local import LocalRepository
 from tritonpy.repository.sources import FoundModel
+from tritonpy_types.errors import InvalidArgument
 
 from ..toys.hoard import parameters
 

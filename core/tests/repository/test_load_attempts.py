@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from tritonpy.errors import Internal, InvalidArgument, Unavailable
 from tritonpy.repository.load_attempts import LoadAttempt, LoadThreads, ModelLock, load_many
+from tritonpy_types.errors import Internal, InvalidArgument, Unavailable
 
 HANGS = threading.Event.wait
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tritonpy.config import config_to_dict
-from tritonpy.errors import InvalidArgument, TritonError
 from tritonpy_testing import RecordingSink
+from tritonpy_types.errors import InvalidArgument, TritonError
 
 from ..toys.serving import ask
 from .instance_backends import (

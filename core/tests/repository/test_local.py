@@ -10,11 +10,11 @@ import threading
 import pytest
 
 from tritonpy.api.repository import RepositoryContext
-from tritonpy.errors import Unavailable
 from tritonpy.plugins import install_command
 from tritonpy.repository import builtin
 from tritonpy.repository.local import FolderWatch, LocalRepository, list_model
 from tritonpy_testing import RepositoryContract
+from tritonpy_types.errors import Unavailable
 
 
 class TestLocalRepository(RepositoryContract):

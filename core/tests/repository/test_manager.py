@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from tritonpy.errors import Internal, InvalidArgument, NotFound
 from tritonpy.repository.overrides import write_override
 from tritonpy_testing import ModelRepository
+from tritonpy_types.errors import Internal, InvalidArgument, NotFound
 
 from ..toys.doubler import Gate, gated
 from ..toys.serving import ToyPlugin, ask, config_of, numbers, request_of

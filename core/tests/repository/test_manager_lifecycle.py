@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from tritonpy.api.engine import ModelIndex
-from tritonpy.errors import StartupError, Unavailable
 from tritonpy.repository.local import LocalRepository
 from tritonpy_testing import ModelRepository
+from tritonpy_types.errors import StartupError, Unavailable
 
 from ..toys.doubler import Gate, gated
 from ..toys.serving import ToyPlugin, config_of

@@ -11,7 +11,6 @@ import pytest
 from tritonpy.api.contexts import ModelContext
 from tritonpy.api.repository import ModelListing
 from tritonpy.custom_metrics import SERVER_METRICS, MetricKind
-from tritonpy.errors import InvalidArgument, TritonError
 from tritonpy.plugins import install_command
 from tritonpy.plugins.backends import BackendFolders, Backends
 from tritonpy.repository.model_loader import (
@@ -23,6 +22,7 @@ from tritonpy.repository.model_loader import (
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing import ModelRepository
 from tritonpy_testing.parse import model_config
+from tritonpy_types.errors import InvalidArgument, TritonError
 
 from ..toys.doubler import Doubler
 from ..toys.serving import ToyPlugin, ask, config_of, numbers, toy_plugins

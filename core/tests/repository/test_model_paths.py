@@ -13,10 +13,10 @@ import pytest
 
 from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.config.model_files import resolve_model_file
-from tritonpy.errors import TritonError
 from tritonpy.server import Server
+from tritonpy_model_config.model_files import resolve_model_file
 from tritonpy_testing import ModelRepository, RecordingSink
+from tritonpy_types.errors import TritonError
 
 from ..toys.serving import ToyPlugin, ask, numbers, serving, toy_plugins
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import pytest
 
 from tritonpy.api.engine import ModelIndex
-from tritonpy.errors import InvalidArgument, NotFound, Unavailable
 from tritonpy.repository.model_table import (
     LAZY,
     NO_VERSION,
@@ -16,6 +15,7 @@ from tritonpy.repository.model_table import (
     State,
 )
 from tritonpy_testing import ModelRepository
+from tritonpy_types.errors import InvalidArgument, NotFound, Unavailable
 
 from ..toys.serving import ask
 from .ensembles import PLUGIN, write_ensemble

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonpy.errors import InvalidArgument
 from tritonpy.repository.overrides import write_override
+from tritonpy_types.errors import InvalidArgument
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import threading
 
-from tritonpy.errors import Unavailable
 from tritonpy.repository.poller import Poller
+from tritonpy_types.errors import Unavailable
 
 
 class Script:

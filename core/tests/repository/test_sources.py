@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tritonpy.api.repository import ModelChanged, ModelListing, Repository, RepositoryContext
-from tritonpy.errors import Unavailable
 from tritonpy.repository.sources import FoundModel, Sources
+from tritonpy_types.errors import Unavailable
 
 
 class FakeRepository(Repository):

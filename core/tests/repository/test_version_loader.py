@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from tritonpy.api.repository import ModelListing
-from tritonpy.errors import Internal, InvalidArgument, NotFound
 from tritonpy.repository.model_table import ModelTable
 from tritonpy.repository.prepared_model import PreparedModel
 from tritonpy.repository.shared_objects import SharedObjects
 from tritonpy.repository.version_loader import VersionLoader
 from tritonpy_testing import model_config
+from tritonpy_types.errors import Internal, InvalidArgument, NotFound
 
 ALL = model_config('name: "m" version_policy { all {} }')
 

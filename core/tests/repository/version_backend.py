@@ -14,9 +14,9 @@ import pytest
 
 from tritonpy.api.backend import Array, Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.errors import TritonError, Unavailable
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing import ModelRepository
+from tritonpy_types.errors import TritonError, Unavailable
 
 FILE = "model.txt"
 _clock = itertools.count(1)

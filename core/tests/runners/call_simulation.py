@@ -9,13 +9,13 @@ from functools import cache
 from types import SimpleNamespace
 
 from tritonpy.api.contexts import InstanceContext
-from tritonpy.config.normalization import normalize
-from tritonpy.errors import NotFound, Unavailable
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.slot import Slot
-from tritonpy.types import Batch, InferRequest
+from tritonpy_model_config.normalization import normalize
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing.parse import model_config
+from tritonpy_types import Batch, InferRequest
+from tritonpy_types.errors import NotFound, Unavailable
 
 
 @dataclass

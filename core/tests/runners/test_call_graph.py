@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.tests.runners.call_simulation import CallSimulation, Plan
-from tritonpy.errors import Code, Internal, InvalidArgument, NotFound, Unavailable
 from tritonpy.runners.call_graph import check_model_call, find_cycle, find_stuck, refused_model_call
-from tritonpy.types import Batch, InferRequest, OutputSpec, Tensor
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing import RecordingSink
+from tritonpy_types import Batch, InferRequest, OutputSpec, Tensor
+from tritonpy_types.errors import Code, Internal, InvalidArgument, NotFound, Unavailable
 
 
 def started(simulation, model, calls=()):

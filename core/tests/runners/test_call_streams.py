@@ -3,8 +3,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from tritonpy.runners.call_streams import CallStream, CallStreams
-from tritonpy.types import InferRequest
 from tritonpy_ipc.windows import MAX_RESPONSES
+from tritonpy_types import InferRequest
 
 
 def filled(stream: CallStream, answers: int = MAX_RESPONSES) -> CallStream:

@@ -5,9 +5,9 @@ import threading
 import weakref
 from collections.abc import Callable
 
-from tritonpy.clock import now_ns
 from tritonpy.runners.deadlines import Deadlines
-from tritonpy.types import CallbackSink, InferRequest
+from tritonpy_types import CallbackSink, InferRequest
+from tritonpy_types.clock import now_ns
 
 FAR = 1 << 62
 

@@ -9,11 +9,11 @@ import pytest
 from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.clock import now_ns
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
-from tritonpy.types import Batch, InferRequest
+from tritonpy_types import Batch, InferRequest
+from tritonpy_types.clock import now_ns
 
 WAIT_S = 10
 CONTEXT = SchedulerContext("m", 1, None, None, None, None)

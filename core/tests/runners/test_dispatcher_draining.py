@@ -9,7 +9,7 @@ import pytest
 
 from core.tests.runners.test_dispatcher_without_threads import DispatcherBench, WakeCountingSlot
 from tritonpy.runners.slot import Slot
-from tritonpy.types import InferRequest, InferResponse
+from tritonpy_types import InferRequest, InferResponse
 
 
 @pytest.fixture

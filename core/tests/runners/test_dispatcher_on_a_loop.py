@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.clock import now_ns
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.wakeups import Wakeups
-from tritonpy.types import Batch, InferRequest
+from tritonpy_types import Batch, InferRequest
+from tritonpy_types.clock import now_ns
 
 
 class RecordingSlot(Slot):

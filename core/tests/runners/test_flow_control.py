@@ -8,10 +8,10 @@ import pytest
 
 from core.tests.toys.isolated import ISOLATED, FlowControlledBackend, isolating
 from core.tests.toys.serving import ToyPlugin, config_of, numbers, request_of
-from tritonpy.types import InferRequest
 from tritonpy_ipc.windows import MAX_RESPONSES
 from tritonpy_testing import RecordingSink, RunningServer, SlowClient
 from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_types import InferRequest
 
 DECOUPLED = "model_transaction_policy { decoupled: true }"
 ROOM = 8

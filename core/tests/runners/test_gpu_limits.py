@@ -6,8 +6,8 @@ from core.tests.toys.device import ToyDevice
 from tritonpy.api.contexts import InstanceContext
 from tritonpy.config.server import InvalidServerConfig
 from tritonpy.config.server.sections import DeviceSettings
-from tritonpy.errors import Unavailable
 from tritonpy.runners.gpu_limits import GpuLimits
+from tritonpy_types.errors import Unavailable
 
 ON_CPU, ON_0, ON_1 = (
     InstanceContext(f"m_0_{at}", *where, at)

@@ -19,9 +19,9 @@ from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.model import request_check
 from tritonpy.runners import inline_policy, pooled_instance
 from tritonpy.server import Server
-from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
 
 OWN_THREAD = "m_0_0"
 THREAD = "execution"  # prefix of the names of shared threads

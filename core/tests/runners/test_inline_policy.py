@@ -17,9 +17,9 @@ from tritonpy.runners.inline_policy import (
     BatchSize,
     InlinePolicy,
 )
-from tritonpy.types import Batch, CallbackSink, InferRequest, Tensor
 from tritonpy_ipc.blocks import Block, BlockInputs
 from tritonpy_ipc.signatures import Column, TensorSignature
+from tritonpy_types import Batch, CallbackSink, InferRequest, Tensor
 
 SINK = CallbackSink(lambda request, response: None)
 

@@ -8,13 +8,13 @@ from plugins.workers.tests.fake_worker import model_context
 from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import ModelContext
 from tritonpy.api.worker import Launcher
-from tritonpy.errors import InvalidArgument, PluginError
 from tritonpy.hookspecs import hookimpl
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy.repository import builtin
 from tritonpy.runners.isolation import RunnerFactories, is_isolated, loads_in_worker
 from tritonpy.runners.local import LocalRunnerFactory
 from tritonpy_testing import RunnerFactoryContract
+from tritonpy_types.errors import InvalidArgument, PluginError
 
 
 class Plain(Backend):

@@ -13,12 +13,12 @@ from core.tests.toys.limiter import ResourceLimiter
 from core.tests.toys.serving import ToyPlugin, ask, config_of, serving, toy_plugins
 from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.errors import StartupError
 from tritonpy.runners.readiness import ReadinessCheck
-from tritonpy.types import Batch
 from tritonpy_rate_limiter.execution_count import ExecutionCountLimiter
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import Batch
+from tritonpy_types.errors import StartupError
 
 
 class RecordingBackend(Doubler):

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tritonpy.clock import now_ns
 from tritonpy.runners import wakeups as module
 from tritonpy.runners.wakeups import LoopTimers, Wakeups
+from tritonpy_types.clock import now_ns
 
 FAR = 1 << 61
 

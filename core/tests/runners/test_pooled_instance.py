@@ -16,11 +16,11 @@ from tritonpy.api.backend import Array, Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.runners.pooled_instance import may_share_threads
-from tritonpy.types import Batch
 from tritonpy_rate_limiter.execution_count import ExecutionCountLimiter
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import Batch
 
 NOT_INLINE = 'parameters { key: "inline" value { string_value: "false" } }'
 NEEDS_R = 'rate_limiter {{ resources {{ name: "R" count: 1 }} priority: {} }}'

@@ -7,7 +7,7 @@ import pytest
 
 from tritonpy.runners.local import LocalRunner
 from tritonpy.runners.runner import NewInstance, Runner
-from tritonpy.types import InferRequest
+from tritonpy_types import InferRequest
 
 
 class MinimalRunner(Runner):

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tritonpy.clock import now_ns
 from tritonpy.runners.timer import Timer
+from tritonpy_types.clock import now_ns
 
 FAR = 1 << 62
 

@@ -13,14 +13,14 @@ from core.tests.toys.doubler import Doubler
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
 from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.errors import Internal, InvalidArgument, TritonError
 from tritonpy.runners import warmup
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.warmup import WarmupSample
-from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import Batch, InferRequest, InferResponse, Tensor
+from tritonpy_types.errors import Internal, InvalidArgument, TritonError
 
 ITERATIVE = "sequence_batching { iterative_sequence: true }"
 

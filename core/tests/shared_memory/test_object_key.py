@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from tritonpy.errors import Internal, InvalidArgument
 from tritonpy.shared_memory.object_key import check_key, open_object
 from tritonpy_testing import shared_object
+from tritonpy_types.errors import Internal, InvalidArgument
 
 RESERVED = "triton_python_backend_shm_region_"
 

@@ -6,10 +6,10 @@ import threading
 import pytest
 
 from core.tests.toys.device import ToyDevice
-from tritonpy.errors import AlreadyExists, Internal, InvalidArgument, NotFound, Unsupported
 from tritonpy.shared_memory import Regions
-from tritonpy.types import CudaRegion, RegionSlice, SystemRegion
 from tritonpy_testing import shared_object
+from tritonpy_types import CudaRegion, RegionSlice, SystemRegion
+from tritonpy_types.errors import AlreadyExists, Internal, InvalidArgument, NotFound, Unsupported
 
 HANDLE = bytes(64)
 DISABLED = (

@@ -5,9 +5,9 @@ import logging
 import numpy as np
 import pytest
 
-from tritonpy.errors import FailureReason, Internal, InvalidArgument, NotFound
 from tritonpy.shared_memory import Regions, hold_regions
-from tritonpy.types import (
+from tritonpy_testing import RecordingSink, shared_object
+from tritonpy_types import (
     InferRequest,
     InferResponse,
     OutputSpec,
@@ -15,7 +15,7 @@ from tritonpy.types import (
     SystemRegion,
     Tensor,
 )
-from tritonpy_testing import RecordingSink, shared_object
+from tritonpy_types.errors import FailureReason, Internal, InvalidArgument, NotFound
 
 VALUES = np.array([1, 2, 3, 4], np.int16)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tritonpy.errors import Internal, InvalidArgument
 from tritonpy.shared_memory.system_memory import SystemMemory
-from tritonpy.types import SystemRegion
 from tritonpy_testing import shared_object
+from tritonpy_types import SystemRegion
+from tritonpy_types.errors import Internal, InvalidArgument
 
 PAGE = resource.getpagesize()
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 
 from tritonpy.shared_memory import Regions, hold_regions
-from tritonpy.types import InferResponse, OutputSpec, SystemRegion, Tensor
-from tritonpy.types.trace import TensorCopy
 from tritonpy_testing import shared_object
+from tritonpy_types import InferResponse, OutputSpec, SystemRegion, Tensor
+from tritonpy_types.trace import TensorCopy
 
 from ..tracing.families import family, request
 

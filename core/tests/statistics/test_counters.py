@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from tritonpy.api.engine import Duration
-from tritonpy.errors import FailureReason
 from tritonpy.statistics import Counters, SucceededRequests
-from tritonpy.types import Batch, ComputeTimes, InferRequest
+from tritonpy_types import Batch, ComputeTimes, InferRequest
+from tritonpy_types.errors import FailureReason
 
 
 def batch_of(rows: int, start: int, input_end: int = 0, infer_end: int = 0) -> Batch:

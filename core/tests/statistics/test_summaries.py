@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from tritonpy.errors import Internal
 from tritonpy.statistics.per_response import PARTS, LatencySummaries
-from tritonpy.types import Batch, ComputeTimes, InferRequest, InferResponse
-from tritonpy.types.request import CacheLookup
+from tritonpy_types import Batch, ComputeTimes, InferRequest, InferResponse
+from tritonpy_types.errors import Internal
+from tritonpy_types.request import CacheLookup
 
 
 def request(*, ran: bool = True) -> InferRequest:

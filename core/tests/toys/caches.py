@@ -14,9 +14,9 @@ from tritonpy.api.backend import Backend
 from tritonpy.api.cache import Cache
 from tritonpy.hookspecs import hookimpl
 from tritonpy.server import Server
-from tritonpy.types import Batch, InferRequest, Tensor
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import Batch, InferRequest, Tensor
 
 from .doubler import Doubler
 from .rescheduling import ReschedulingScheduler

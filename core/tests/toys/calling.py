@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from tritonpy.api.backend import Array, Backend
-from tritonpy.errors import Cancelled, TritonError
-from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
 from tritonpy_testing.recording_sink import WAIT_S
+from tritonpy_types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
+from tritonpy_types.errors import Cancelled, TritonError
 
 
 class Caller(Backend):

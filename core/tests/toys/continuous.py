@@ -13,7 +13,7 @@ import numpy as np
 
 from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
+from tritonpy_types import Batch, InferRequest, InferResponse, Tensor
 
 MAX_OPEN = 4
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tritonpy.api.device import DeviceUnavailable, NoDevice
 from tritonpy.config.server.sections import DeviceSettings
-from tritonpy.types import CudaRegion, RegionMemory
+from tritonpy_types import CudaRegion, RegionMemory
 
 TOTAL = 80 << 30
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tritonpy.api.backend import Array, Backend
-from tritonpy.types import Batch
+from tritonpy_types import Batch
 
 
 class Doubler(Backend):

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tritonpy.types import OutputSpec, ParameterValue, SequenceInfo
+from tritonpy_types import OutputSpec, ParameterValue, SequenceInfo
 
 from .frames import WireError, WireTensor
 

@@ -12,9 +12,9 @@ import msgspec
 
 from tritonpy.api.engine import Engine
 from tritonpy.api.trace_sink import TraceChanges
-from tritonpy.errors import TritonError
 from tritonpy.logs import LogChanges
-from tritonpy.types import CallbackSink, InferRequest, InferResponse
+from tritonpy_types import CallbackSink, InferRequest, InferResponse
+from tritonpy_types.errors import TritonError
 
 from .engine_frames import Cancel, Infer, MethodCall, MethodResult, Response, ToEngine
 from .frames import Channel, error_to_wire, from_wire, to_wire

@@ -6,10 +6,10 @@ import threading
 from weakref import WeakKeyDictionary
 
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
-from tritonpy.config.model_fit import called_model
-from tritonpy.errors import Cancelled, TritonError
-from tritonpy.types import CallbackSink, InferRequest, InferResponse, Tensor
+from tritonpy_model_config.model_fit import called_model
 from tritonpy_protos.model_config_pb2 import ModelEnsembling
+from tritonpy_types import CallbackSink, InferRequest, InferResponse, Tensor
+from tritonpy_types.errors import Cancelled, TritonError
 
 
 class EnsembleScheduler(Scheduler):

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
-from tritonpy.errors import TritonError, error_of
-from tritonpy.types import Tensor
+from tritonpy_types import Tensor
+from tritonpy_types.errors import TritonError, error_of
 
 _LENGTH = struct.Struct("<I")
 _Frame = TypeVar("_Frame")

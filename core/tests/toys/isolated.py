@@ -23,10 +23,10 @@ from tritonpy.api.backend import Array, Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.options import Options
 from tritonpy.custom_metrics import MetricKind
-from tritonpy.errors import InvalidArgument, ResourceExhausted
-from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
 from tritonpy_testing import RunningServer, running_server
 from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
+from tritonpy_types.errors import InvalidArgument, ResourceExhausted
 
 from .serving import SILENT, ToyPlugin
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from tritonpy.api.backend import Array, Backend
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
-from tritonpy.errors import Unavailable
-from tritonpy.types import Batch, InferRequest, Tensor
+from tritonpy_types import Batch, InferRequest, Tensor
+from tritonpy_types.errors import Unavailable
 
 CONFIG = """
     backend: "accumulate"

@@ -21,10 +21,10 @@ from tritonpy.api.engine import (
 )
 from tritonpy.api.trace_sink import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import FamilySnapshot
-from tritonpy.errors import Unavailable
 from tritonpy.logs import LogChanges, LogSettings
-from tritonpy.types import CudaRegion, InferRequest, InferResponse, RegionKind, SystemRegion
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_types import CudaRegion, InferRequest, InferResponse, RegionKind, SystemRegion
+from tritonpy_types.errors import Unavailable
 
 from .engine_frames import Cancel, FromEngine, Infer, MethodCall, MethodResult, Response
 from .frames import Channel, error_from_wire, from_wire, to_wire

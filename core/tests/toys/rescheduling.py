@@ -9,7 +9,7 @@ from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.batching.gather import scatter
-from tritonpy.types import Batch, InferRequest
+from tritonpy_types import Batch, InferRequest
 
 
 class ThreeExecutions(Backend):

@@ -22,9 +22,9 @@ from tritonpy.hookspecs import hookimpl
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy.repository import builtin
 from tritonpy.server import Server, build
-from tritonpy.types import InferRequest, InferResponse, Tensor
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import InferRequest, InferResponse, Tensor
 
 SILENT = {"http": False, "grpc": False, "metrics": False}
 

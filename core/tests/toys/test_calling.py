@@ -11,9 +11,9 @@ from core.tests.toys.ensemble import EnsembleScheduler
 from core.tests.toys.isolated import ISOLATED, isolating
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers
 from tritonpy.api.engine import Engine
-from tritonpy.errors import Cancelled, InvalidArgument, Unavailable
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import WAIT_S, RecordingSink
+from tritonpy_types.errors import Cancelled, InvalidArgument, Unavailable
 
 ENSEMBLE = """
     platform: "ensemble" ensemble_scheduling { step {

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.errors import DecoupledRefused
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types.errors import DecoupledRefused
 
 from .decoupled import Repeat
 from .serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins

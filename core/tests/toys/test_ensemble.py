@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import pytest
 
 from tritonpy.api.engine import Engine
-from tritonpy.errors import Cancelled
-from tritonpy.types import CallbackSink, InferRequest, InferResponse
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import CallbackSink, InferRequest, InferResponse
+from tritonpy_types.errors import Cancelled
 
 from .doubler import Doubler, Gate, gated
 from .ensemble import EnsembleScheduler

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tritonpy.errors import Unavailable
-from tritonpy.types import Batch, SequenceInfo
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import Batch, SequenceInfo
+from tritonpy_types.errors import Unavailable
 
 from .doubler import Gate
 from .pinned import CONFIG, Accumulate, PinnedScheduler

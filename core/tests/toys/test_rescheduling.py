@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from tritonpy.errors import Code
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types.errors import Code
 
 from .rescheduling import ReschedulesThenFails, ReschedulingScheduler, ThreeExecutions
 from .serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins

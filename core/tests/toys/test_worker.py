@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import pytest
 
 from tritonpy.api.engine import Engine
-from tritonpy.errors import InvalidArgument, Unavailable
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types.errors import InvalidArgument, Unavailable
 
 from .doubler import Doubler
 from .serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.errors import TritonError, Unavailable
-from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse
+from tritonpy_types import Batch, CallbackSink, InferRequest, InferResponse
+from tritonpy_types.errors import TritonError, Unavailable
 
 from .frames import Channel, error_from_wire, error_to_wire, from_wire, to_wire
 from .worker_frames import Call, CallResponse, Execute, Response, ToServer

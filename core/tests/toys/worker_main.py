@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from tritonpy.errors import Internal, TritonError
-from tritonpy.types import Tensor
+from tritonpy_types import Tensor
+from tritonpy_types.errors import Internal, TritonError
 
 from .frames import Channel, error_from_wire, error_to_wire, from_wire, to_wire
 from .worker_frames import Call, CallResponse, Execute, Response, ToWorker

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritonpy.api.backend import Backend
-from tritonpy.types import Batch
+from tritonpy_types import Batch
 
 GOOD = np.zeros((1, 1), np.float32)
 RETURNED: dict[str, Any] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tritonpy.tracing.rule import TraceRule
-from tritonpy.types import Batch, InferRequest, InferResponse, Tensor, TraceFamily, TraceLevel
 from tritonpy_testing import RecordingSink
+from tritonpy_types import Batch, InferRequest, InferResponse, Tensor, TraceFamily, TraceLevel
 
 BOTH = TraceLevel.TIMESTAMPS | TraceLevel.TENSORS
 

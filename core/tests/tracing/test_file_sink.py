@@ -9,8 +9,8 @@ import pytest
 
 from tritonpy.repository import builtin
 from tritonpy.tracing.file_sink import FileOptions, FileSink, TraceFile, records
-from tritonpy.types import Tensor, TraceLevel
 from tritonpy_testing import TraceSinkContract
+from tritonpy_types import Tensor, TraceLevel
 
 from .families import ended_family, family, rule, tensor
 

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from tritonpy.errors import InvalidArgument, Unsupported
 from tritonpy.tracing import TraceChanges, TraceSettings
 from tritonpy.tracing.protocol_settings import trace_changes, trace_texts
+from tritonpy_types.errors import InvalidArgument, Unsupported
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.types import TraceLevel
+from tritonpy_types import TraceLevel
 
 from .families import rule
 

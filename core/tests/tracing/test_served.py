@@ -7,11 +7,11 @@ import json
 import pytest
 
 from tritonpy import hookimpl
-from tritonpy.errors import InvalidArgument, TritonError
 from tritonpy.frontend import Frontend
 from tritonpy.logs import LogChanges
 from tritonpy.tracing import TraceChanges
 from tritonpy_testing import RecordingSink
+from tritonpy_types.errors import InvalidArgument, TritonError
 
 from ..repository.version_backend import EventLog, version_reporter, write
 from ..toys.serving import ToyPlugin, ask, numbers, serving, toy_plugins

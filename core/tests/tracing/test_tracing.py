@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tritonpy.errors import InvalidArgument
 from tritonpy.tracing import TraceChanges, TraceSettings, TraceSink
 from tritonpy.tracing.tracing import TraceRules, TraceThread, Tracing, level_from_names, level_names
-from tritonpy.types import TraceLevel
+from tritonpy_types import TraceLevel
+from tritonpy_types.errors import InvalidArgument
 
 from .families import BOTH, answer, request, rule
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.batching.gather import gather, scatter
-from tritonpy.errors import Internal
-from tritonpy.types import Batch
+from tritonpy_types import Batch
+from tritonpy_types.errors import Internal
 
 if TYPE_CHECKING:
     from tritonpy.api.engine import MemoryUsage

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.custom_metrics.registry import FamilySnapshot
-from tritonpy.types import Tensor
+from tritonpy_types import Tensor
 
 
 class Cache(ABC):

@@ -12,9 +12,9 @@ from tritonpy.api.device import Device, ModelMemory, NoDevice
 from tritonpy.api.engine import Engine
 from tritonpy.api.load_cancellation import LoadCancellation
 from tritonpy.api.options import Options
-from tritonpy.config.model_fit import qualified_name
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
-from tritonpy.types import Batch
+from tritonpy_model_config.model_fit import qualified_name
+from tritonpy_types import Batch
 
 if TYPE_CHECKING:
     from tritonpy.batching.batch_layout import BatchLayout

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from tritonpy.batching.gather import Allocate
 from tritonpy.config.server.sections import DeviceSettings
 from tritonpy.custom_metrics import FamilySnapshot, MetricKind, MetricSnapshot
-from tritonpy.errors import InvalidArgument, Unavailable
 from tritonpy.installation import install_command
-from tritonpy.types import CudaRegion, RegionMemory
+from tritonpy_types import CudaRegion, RegionMemory
+from tritonpy_types.errors import InvalidArgument, Unavailable
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy

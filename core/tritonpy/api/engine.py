@@ -11,11 +11,11 @@ import msgspec
 
 from tritonpy.api.authenticator import Verb
 from tritonpy.api.trace_sink import TraceChanges, TraceSettings
-from tritonpy.config.model_fit import qualified_name
 from tritonpy.custom_metrics.registry import FamilySnapshot, HistogramSnapshot
-from tritonpy.errors import NotFound
 from tritonpy.logs import LogChanges, LogSettings
-from tritonpy.types import CudaRegion, InferRequest, RegionKind, SystemRegion
+from tritonpy_model_config.model_fit import qualified_name
+from tritonpy_types import CudaRegion, InferRequest, RegionKind, SystemRegion
+from tritonpy_types.errors import NotFound
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig

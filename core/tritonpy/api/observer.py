@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from tritonpy.api.options import NoOptions, Options
-from tritonpy.types import InferRequest, InferResponse
+from tritonpy_types import InferRequest, InferResponse
 
 
 class Event(enum.Enum):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tritonpy.api.options import NoOptions, Options
-from tritonpy.errors import InvalidArgument, Unavailable
+from tritonpy_types.errors import InvalidArgument, Unavailable
 
 
 class ModelChanged(Unavailable):

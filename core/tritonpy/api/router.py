@@ -22,7 +22,7 @@ from tritonpy.api.options import NoOptions, Options
 from tritonpy.api.trace_sink import TraceChanges, TraceSettings
 from tritonpy.custom_metrics.registry import FamilySnapshot
 from tritonpy.logs import LogChanges, LogSettings
-from tritonpy.types import CudaRegion, InferRequest, RegionKind, SystemRegion
+from tritonpy_types import CudaRegion, InferRequest, RegionKind, SystemRegion
 
 if TYPE_CHECKING:
     from tritonpy.custom_metrics import CustomMetrics

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tritonpy.errors import Internal
-from tritonpy.types import Batch, InferRequest, InferResponse
+from tritonpy_types import Batch, InferRequest, InferResponse
+from tritonpy_types.errors import Internal
 
 if TYPE_CHECKING:
     from tritonpy.api.batch_policy import BatchPolicy

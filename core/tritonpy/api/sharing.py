@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.custom_metrics import ModelMetrics
-from tritonpy.types import InferRequest
+from tritonpy_types import InferRequest
 
 
 class OrderedRequestQueue(ABC):

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tritonpy.api.options import NoOptions, Options
-from tritonpy.types.trace import Trace, TraceFamily
+from tritonpy_types.trace import Trace, TraceFamily
 
 
 class TraceSettings(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from fnmatch import translate
 
 from tritonpy.api.authenticator import Authenticator, Principal, Verb
 from tritonpy.auth.denials import FORBIDDEN, UNAUTHENTICATED, Denials
-from tritonpy.errors import PermissionDenied, Unauthenticated
+from tritonpy_types.errors import PermissionDenied, Unauthenticated
 
 MAX_CREDENTIAL_LENGTH = 8192
 """The longest accepted credential, in characters. Longer ones match no principal."""

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 
 from tritonpy.api.authenticator import Verb
-from tritonpy.clock import now_ns
 from tritonpy.custom_metrics import MetricKind, ModelMetrics
+from tritonpy_types.clock import now_ns
 
 METRIC = "tritonpy_denied_requests"
 UNAUTHENTICATED, FORBIDDEN = "unauthenticated", "permission_denied"

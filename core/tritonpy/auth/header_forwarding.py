@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 from tritonpy.auth.authorizer import joined_headers
-from tritonpy.errors import InvalidArgument
-from tritonpy.types import InferRequest
+from tritonpy_types import InferRequest
+from tritonpy_types.errors import InvalidArgument
 
 RESERVED = frozenset(
     {

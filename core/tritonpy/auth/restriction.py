@@ -12,8 +12,8 @@ from msgspec import Meta
 
 from tritonpy.api.options import Options
 from tritonpy.auth.denials import RateLimitedLog
-from tritonpy.clock import now_ns
 from tritonpy.custom_metrics import MetricKind, ModelMetrics
+from tritonpy_types.clock import now_ns
 
 
 class ApiCategory(enum.Enum):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tritonpy.types import InferRequest
+from tritonpy_types import InferRequest
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy.errors import Internal
-from tritonpy.types import DATATYPE_OF_NUMBER, DTYPES, InferRequest, Tensor
 from tritonpy_protos.model_config_pb2 import BatchInput
+from tritonpy_types import DATATYPE_OF_NUMBER, DTYPES, InferRequest, Tensor
+from tritonpy_types.errors import Internal
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
 from tritonpy.api.sharing import WaitingQueue
-from tritonpy.errors import Cancelled, Unavailable
-from tritonpy.types import Batch, InferRequest, InferResponse
+from tritonpy_types import Batch, InferRequest, InferResponse
+from tritonpy_types.errors import Cancelled, Unavailable
 
 
 class DirectScheduler(Scheduler):

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy.config.model_fit import shape_text
-from tritonpy.errors import Internal
-from tritonpy.types import (
+from tritonpy_ipc.blocks import BlockRow, BlockView, Stack, block_ranges
+from tritonpy_ipc.signatures import Column, TensorSignature
+from tritonpy_model_config.model_fit import shape_text
+from tritonpy_types import (
     CPU,
     DATATYPE_OF_NUMBER,
     DTYPES,
@@ -26,9 +27,8 @@ from tritonpy.types import (
     Tensor,
     datatype_of,
 )
-from tritonpy.types.request import ExecutedModel
-from tritonpy_ipc.blocks import BlockRow, BlockView, Stack, block_ranges
-from tritonpy_ipc.signatures import Column, TensorSignature
+from tritonpy_types.errors import Internal
+from tritonpy_types.request import ExecutedModel
 
 Array = npt.NDArray[Any]
 Allocate = Callable[[str, str, tuple[int, ...]], Array]

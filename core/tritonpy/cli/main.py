@@ -15,10 +15,10 @@ import tritonpy
 from tritonpy.api.command import Command
 from tritonpy.cli.overlay import BadFlags
 from tritonpy.cli.serve import ServeCommand, options_help
-from tritonpy.errors import PluginError, StartupError
 from tritonpy.installation import install_command
 from tritonpy.plugins import PluginInfo, make_plugin_manager
 from tritonpy.plugins.manager import package_of
+from tritonpy_types.errors import PluginError, StartupError
 
 
 class UsageError(StartupError):
@@ -77,9 +77,9 @@ class CommandParser(argparse.ArgumentParser):
             formatter.end_section()
         return formatter.format_help()
 
-    def parse_args(
+    def parse_args(  # type: ignore[override]
         self, args: list[str] | None = None, namespace: None = None
-    ) -> argparse.Namespace:  # type: ignore[override]
+    ) -> argparse.Namespace:
         """Return the arguments. Raises UsageError that names every unknown flag and argument."""
         arguments, unknown = self.parse_known_args(args, namespace)
         if unknown:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tritonpy.cli.flag import Flag, Status, number
-from tritonpy.config.problem import ConfigProblem, Positions
-from tritonpy.errors import StartupError
+from tritonpy_model_config.problem import ConfigProblem, Positions
+from tritonpy_types.errors import StartupError
 
 
 class BadFlags(StartupError):

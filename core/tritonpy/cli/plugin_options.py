@@ -10,14 +10,14 @@ import msgspec
 
 from tritonpy.api.options import Options
 from tritonpy.cli.option_descriptions import describe_options
-from tritonpy.config.known_backends import package_of
-from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_options
 from tritonpy.config.server.sections import DEFAULT_MODE
-from tritonpy.errors import PluginError
 from tritonpy.plugins import PluginManager
 from tritonpy.plugins.backends import PYTHON, BackendFolders, Backends
 from tritonpy.plugins.manager import PACKAGES, frontend_classes
+from tritonpy_model_config.known_backends import package_of
+from tritonpy_model_config.problem import ConfigProblem
+from tritonpy_types.errors import PluginError
 
 LABELS = {"http": "HTTP", "grpc": "GRPC"}
 SECTIONS = {

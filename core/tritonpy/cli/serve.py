@@ -26,15 +26,15 @@ from tritonpy.cli.overlay import (
 )
 from tritonpy.cli.plugin_options import SECTIONS, check_plugin_options, describe_plugin_options
 from tritonpy.cli.triton_flags import TRITON_FLAGS
-from tritonpy.config.known_backends import KNOWN_FORMATS, BackendFiles, formats, package_of
 from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_server_config
 from tritonpy.config.server.relative_paths import anchor_paths
 from tritonpy.config.server.server_config import RepositorySettings
-from tritonpy.errors import StartupError
 from tritonpy.installation import install_command
 from tritonpy.logs import configure_logging, log_uncaught_exceptions
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy.plugins.backends import Backends
+from tritonpy_model_config.known_backends import KNOWN_FORMATS, BackendFiles, formats, package_of
+from tritonpy_types.errors import StartupError
 
 _G = "Memory/Device Management"
 

@@ -1,7 +1,7 @@
-"""Model configurations and server.yaml: parsing, completion, normalization, validation and output.
+"""server.yaml as frozen structs, and the public names for it and for model configurations.
 
-Start at `model_text` (config.pbtxt) and `server` (server.yaml). The modules import each other
-directly and `types`; plugins import the names below from here.
+Start at `server` (server.yaml); model configurations are the library `tritonpy_model_config`. The
+modules import each other and the libraries; plugins import the names below from here.
 """
 
 from __future__ import annotations
@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING
 from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from tritonpy.config.completion import merge_auto_complete
-    from tritonpy.config.config_dict import config_to_dict
-    from tritonpy.config.model_files import resolve_model_file
-    from tritonpy.config.model_fit import (
+    from tritonpy.config.server import ServerConfig, decode_server_config
+    from tritonpy.config.server.expectation import ByteSize, description
+    from tritonpy.config.server.invalid_server_config import InvalidServerConfig
+    from tritonpy.config.server.option_decoder import decode_options
+    from tritonpy.config.server.sections import DeviceSettings, parse_resource
+    from tritonpy_model_config.completion import merge_auto_complete
+    from tritonpy_model_config.config_dict import config_to_dict
+    from tritonpy_model_config.model_files import resolve_model_file
+    from tritonpy_model_config.model_fit import (
         called_model,
         control_inputs,
         dims_misfit,
@@ -24,23 +29,19 @@ if TYPE_CHECKING:
         shape_text,
         unable_to_load,
     )
-    from tritonpy.config.model_json import config_from_json
-    from tritonpy.config.model_text import read_config_text
-    from tritonpy.config.normalization import normalize
-    from tritonpy.config.parameters import (
+    from tritonpy_model_config.model_json import config_from_json
+    from tritonpy_model_config.model_text import read_config_text
+    from tritonpy_model_config.normalization import normalize
+    from tritonpy_model_config.parameters import (
         MOST_THREADS,
         parameter_bool,
         parameter_bytes,
         parameter_choice,
         parameter_int,
         parameter_threads,
+        parse_byte_size,
     )
-    from tritonpy.config.server import ServerConfig, decode_server_config
-    from tritonpy.config.server.expectation import ByteSize, description, parse_byte_size
-    from tritonpy.config.server.invalid_server_config import InvalidServerConfig
-    from tritonpy.config.server.option_decoder import decode_options
-    from tritonpy.config.server.sections import DeviceSettings, parse_resource
-    from tritonpy.types import DATATYPE_OF_NUMBER, DataType, datatype_of
+    from tritonpy_types import DATATYPE_OF_NUMBER, DataType, datatype_of
 
 __all__ = [
     "DATATYPE_OF_NUMBER",
@@ -80,10 +81,10 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "tritonpy.config.completion": ("merge_auto_complete",),
-        "tritonpy.config.config_dict": ("config_to_dict",),
-        "tritonpy.config.model_files": ("resolve_model_file",),
-        "tritonpy.config.model_fit": (
+        "tritonpy_model_config.completion": ("merge_auto_complete",),
+        "tritonpy_model_config.config_dict": ("config_to_dict",),
+        "tritonpy_model_config.model_files": ("resolve_model_file",),
+        "tritonpy_model_config.model_fit": (
             "called_model",
             "control_inputs",
             "dims_misfit",
@@ -93,22 +94,23 @@ __getattr__ = lazy_names(
             "shape_text",
             "unable_to_load",
         ),
-        "tritonpy.config.model_json": ("config_from_json",),
-        "tritonpy.config.model_text": ("read_config_text",),
-        "tritonpy.config.normalization": ("normalize",),
-        "tritonpy.config.parameters": (
+        "tritonpy_model_config.model_json": ("config_from_json",),
+        "tritonpy_model_config.model_text": ("read_config_text",),
+        "tritonpy_model_config.normalization": ("normalize",),
+        "tritonpy_model_config.parameters": (
             "MOST_THREADS",
             "parameter_bool",
             "parameter_bytes",
             "parameter_choice",
             "parameter_int",
             "parameter_threads",
+            "parse_byte_size",
         ),
         "tritonpy.config.server": ("ServerConfig", "decode_server_config"),
-        "tritonpy.config.server.expectation": ("ByteSize", "description", "parse_byte_size"),
+        "tritonpy.config.server.expectation": ("ByteSize", "description"),
         "tritonpy.config.server.invalid_server_config": ("InvalidServerConfig",),
         "tritonpy.config.server.option_decoder": ("decode_options",),
         "tritonpy.config.server.sections": ("DeviceSettings", "parse_resource"),
-        "tritonpy.types": ("DATATYPE_OF_NUMBER", "DataType", "datatype_of"),
+        "tritonpy_types": ("DATATYPE_OF_NUMBER", "DataType", "datatype_of"),
     },
 )

@@ -13,7 +13,7 @@ from tritonpy.custom_metrics.registry import (
     make_cell,
     sorted_labels,
 )
-from tritonpy.errors import Internal
+from tritonpy_types.errors import Internal
 
 
 class ModelMetrics:

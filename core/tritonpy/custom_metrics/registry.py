@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import msgspec
 
-from tritonpy.errors import AlreadyExists, InvalidArgument, Unsupported
+from tritonpy_types.errors import AlreadyExists, InvalidArgument, Unsupported
 
 Labels = tuple[tuple[str, str], ...]
 

@@ -22,7 +22,6 @@ from tritonpy.api.trace_sink import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import CustomMetrics, FamilySnapshot
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.operations import Operations
-from tritonpy.errors import InvalidArgument, NotFound, TritonError, Unavailable
 from tritonpy.logs import LogChanges, LogSettings, change_logging, log_settings
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.model_closed import ModelClosed
@@ -30,7 +29,7 @@ from tritonpy.repository.model_table import UNLOADED, ModelTable
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.shared_memory import Regions, hold_regions
 from tritonpy.tracing.tracing import Tracing
-from tritonpy.types import (
+from tritonpy_types import (
     DATATYPE_OF_NUMBER,
     CudaRegion,
     InferRequest,
@@ -39,6 +38,7 @@ from tritonpy.types import (
     Sink,
     SystemRegion,
 )
+from tritonpy_types.errors import InvalidArgument, NotFound, TritonError, Unavailable
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput

@@ -7,7 +7,7 @@ from typing import Any
 
 from tritonpy.api.engine import Operation, OperationCall
 from tritonpy.api.operation import OperationHandler
-from tritonpy.errors import NotFound, PluginError
+from tritonpy_types.errors import NotFound, PluginError
 
 RESERVED_PATHS = frozenset(
     {"models", "health", "repository", "systemsharedmemory", "cudasharedmemory", "trace", "logging"}

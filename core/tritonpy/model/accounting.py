@@ -16,7 +16,7 @@ from tritonpy.model.model_cache import ModelResponseCache
 from tritonpy.model.notifications import notify_policies
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.statistics import Counters, PerResponseStatistics, SucceededRequests
-from tritonpy.types import Batch, InferRequest, InferResponse
+from tritonpy_types import Batch, InferRequest, InferResponse
 
 
 class Accounting:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from tritonpy.types import InferRequest, Tensor
+from tritonpy_types import InferRequest, Tensor
 
 _encode = msgspec.msgpack.Encoder().encode
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from tritonpy.types import InferResponse, Tensor
+from tritonpy_types import InferResponse, Tensor
 
 _PARAMETERS = ""  # name of the tensor that carries the parameters; no output has an empty name
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from tritonpy.types import InferRequest, InferResponse
+from tritonpy_types import InferRequest, InferResponse
 
 RequestResponse = tuple[InferRequest, InferResponse]
 

@@ -11,18 +11,7 @@ from tritonpy.api.contexts import ModelContext
 from tritonpy.api.engine import ModelGauges, ModelStatistics
 from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import Scheduler
-from tritonpy.clock import now_ns
 from tritonpy.config.server.sections import NO_LATENCIES, LatencySettings
-from tritonpy.error_ids import internal_error
-from tritonpy.errors import (
-    Cancelled,
-    DecoupledRefused,
-    FailureReason,
-    Internal,
-    TritonError,
-    Unavailable,
-    exception_text,
-)
 from tritonpy.model.accounting import Accounting
 from tritonpy.model.cache_key import CacheKeyBuilder
 from tritonpy.model.delivery import ImmediateDelivery, OrderedDelivery, RequestResponse
@@ -39,9 +28,20 @@ from tritonpy.runners.instances import Instances
 from tritonpy.runners.runner import Runner
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.wakeups import Wakeups
-from tritonpy.types import Batch, InferRequest, InferResponse
-from tritonpy.types.request import UNOWNED
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_types import Batch, InferRequest, InferResponse
+from tritonpy_types.clock import now_ns
+from tritonpy_types.error_ids import internal_error
+from tritonpy_types.errors import (
+    Cancelled,
+    DecoupledRefused,
+    FailureReason,
+    Internal,
+    TritonError,
+    Unavailable,
+    exception_text,
+)
+from tritonpy_types.request import UNOWNED
 
 log = logging.getLogger("tritonpy.model")
 

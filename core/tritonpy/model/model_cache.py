@@ -10,15 +10,15 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tritonpy.clock import now_ns
-from tritonpy.error_ids import internal_error
-from tritonpy.errors import Cancelled, TritonError, Unavailable
 from tritonpy.model.cache_key import CacheKeyBuilder, cacheable_size
 from tritonpy.model.cached_response import to_tensors
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.statistics import Counters
-from tritonpy.types import InferRequest, InferResponse, Tensor
-from tritonpy.types.request import CacheLookup
+from tritonpy_types import InferRequest, InferResponse, Tensor
+from tritonpy_types.clock import now_ns
+from tritonpy_types.error_ids import internal_error
+from tritonpy_types.errors import Cancelled, TritonError, Unavailable
+from tritonpy_types.request import CacheLookup
 
 log = logging.getLogger("tritonpy.model")
 

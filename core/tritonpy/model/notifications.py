@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.observer import Observer
 from tritonpy.model.delivery import RequestResponse
-from tritonpy.types import Batch
+from tritonpy_types import Batch
 
 log = logging.getLogger("tritonpy.model")
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tritonpy.config.model_fit import WILDCARD, dims_text
-from tritonpy.errors import Internal
-from tritonpy.types import Tensor
+from tritonpy_model_config.model_fit import WILDCARD, dims_text
+from tritonpy_types import Tensor
+from tritonpy_types.errors import Internal
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput

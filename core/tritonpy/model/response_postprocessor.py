@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy.errors import FailureReason, InvalidArgument, TritonError
 from tritonpy.model.reshape import Reshape
-from tritonpy.types import InferRequest, InferResponse, Tensor, encode_strings
+from tritonpy_types import InferRequest, InferResponse, Tensor, encode_strings
+from tritonpy_types.errors import FailureReason, InvalidArgument, TritonError
 
 MAX_ELEMENTS = 1_000_000
 _TYPES = frozenset(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from tritonpy.errors import InvalidArgument
-from tritonpy.types import CPU, Tensor
 from tritonpy_ipc import string_check
 from tritonpy_ipc.string_check import InputError
+from tritonpy_types import CPU, Tensor
+from tritonpy_types.errors import InvalidArgument
 
 
 def has_matching_strings(tensor: Tensor) -> bool:

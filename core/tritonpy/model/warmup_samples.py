@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy.config.model_files import resolve_model_file
-from tritonpy.errors import Internal, InvalidArgument
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.runners.warmup import WarmupSample
-from tritonpy.types import DATATYPE_OF_NUMBER, CallbackSink, InferRequest, Tensor
-from tritonpy.types.datatypes import DataType
+from tritonpy_model_config.model_files import resolve_model_file
+from tritonpy_types import DATATYPE_OF_NUMBER, CallbackSink, InferRequest, Tensor
+from tritonpy_types.datatypes import DataType
+from tritonpy_types.errors import Internal, InvalidArgument
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig, ModelWarmup

@@ -8,8 +8,8 @@ import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tritonpy.errors import StartupError
 from tritonpy.network.acceptor import Acceptor
+from tritonpy_types.errors import StartupError
 
 if TYPE_CHECKING:
     from tritonpy.api.frontend import Frontend

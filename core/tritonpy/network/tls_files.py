@@ -9,8 +9,8 @@ import ssl
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tritonpy.errors import StartupError
 from tritonpy.network.frontend_options import TlsOptions
+from tritonpy_types.errors import StartupError
 
 
 class TlsFiles:

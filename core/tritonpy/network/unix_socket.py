@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 
 from tritonpy.api.frontend import Claim, ClaimedAddress
-from tritonpy.errors import StartupError
+from tritonpy_types.errors import StartupError
 
 _PREFIX = "unix:"
 

@@ -12,7 +12,6 @@ from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from tritonpy.api.options import NoOptions
-    from tritonpy.errors import PluginError
     from tritonpy.installation import install_command
     from tritonpy.plugins.manager import (
         PluginInfo,
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
         Registration,
         make_plugin_manager,
     )
+    from tritonpy_types.errors import PluginError
 
 __all__ = [
     "NoOptions",
@@ -35,7 +35,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "tritonpy.api.options": ("NoOptions",),
-        "tritonpy.errors": ("PluginError",),
+        "tritonpy_types.errors": ("PluginError",),
         "tritonpy.installation": ("install_command",),
         "tritonpy.plugins.manager": (
             "PluginInfo",

@@ -11,11 +11,11 @@ import msgspec
 
 from tritonpy.api.backend import Backend
 from tritonpy.api.options import Options
-from tritonpy.config.known_backends import BackendFiles
 from tritonpy.config.server import decode_options
 from tritonpy.config.server.server_config import DEFAULT_BACKEND_DIRECTORY
-from tritonpy.errors import PluginError
 from tritonpy.plugins.manager import PluginManager
+from tritonpy_model_config.known_backends import BackendFiles
+from tritonpy_types.errors import PluginError
 
 log = logging.getLogger("tritonpy.plugins")
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         RepositoryContext,
         named_versions,
     )
-    from tritonpy.clock import epoch_ms
     from tritonpy.config.server.sections import HOST, MemorySettings
     from tritonpy.model.loaded_model import LoadedModel
     from tritonpy.model.model_closed import ModelClosed
@@ -44,7 +43,8 @@ if TYPE_CHECKING:
     )
     from tritonpy.runners.deadlines import Deadlines
     from tritonpy.runners.timer import Timer
-    from tritonpy.types.request import UNOWNED
+    from tritonpy_types.clock import epoch_ms
+    from tritonpy_types.request import UNOWNED
 
 __all__ = [
     "HOST",
@@ -95,7 +95,7 @@ __getattr__ = lazy_names(
             "RepositoryContext",
             "named_versions",
         ),
-        "tritonpy.clock": ("epoch_ms",),
+        "tritonpy_types.clock": ("epoch_ms",),
         "tritonpy.config.server.sections": ("HOST", "MemorySettings"),
         "tritonpy.model.loaded_model": ("LoadedModel",),
         "tritonpy.model.model_closed": ("ModelClosed",),
@@ -118,6 +118,6 @@ __getattr__ = lazy_names(
         ),
         "tritonpy.runners.deadlines": ("Deadlines",),
         "tritonpy.runners.timer": ("Timer",),
-        "tritonpy.types.request": ("UNOWNED",),
+        "tritonpy_types.request": ("UNOWNED",),
     },
 )

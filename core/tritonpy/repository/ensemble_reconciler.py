@@ -11,10 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tritonpy.config.model_fit import called_model, namespace_of
-from tritonpy.config.problem import InvalidConfig, refuse_problems
-from tritonpy.config.validate.ensemble_members import any_decoupled, member_problems
-from tritonpy.errors import TritonError
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.repository.config_file import with_positions
 from tritonpy.repository.dependencies import (
@@ -31,7 +27,11 @@ from tritonpy.repository.ensemble_spec import EnsembleSpec, EnsembleState, Membe
 from tritonpy.repository.model_table import ModelTable
 from tritonpy.repository.prepared_model import PreparedModel
 from tritonpy.repository.version_loader import VersionLoader
+from tritonpy_model_config.model_fit import called_model, namespace_of
+from tritonpy_model_config.problem import InvalidConfig, refuse_problems
+from tritonpy_model_config.validate.ensemble_members import any_decoupled, member_problems
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_types.errors import TritonError
 
 Known = Mapping[str, Collection[str]]
 Ready = Mapping[str, Sequence[LoadedModel]]

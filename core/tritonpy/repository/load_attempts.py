@@ -14,7 +14,7 @@ from typing import TypeVar
 from weakref import WeakSet
 
 from tritonpy.api.load_cancellation import LoadCancellation
-from tritonpy.errors import Internal, InvalidArgument, TritonError, Unavailable
+from tritonpy_types.errors import Internal, InvalidArgument, TritonError, Unavailable
 
 log = logging.getLogger("tritonpy.repository")
 _T = TypeVar("_T")

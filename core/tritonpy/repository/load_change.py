@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tritonpy.api.repository import ModelListing
-from tritonpy.config.normalization import with_instances_of, without_instances
-from tritonpy.errors import Internal
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.repository.config_file import CONFIG_FILE
 from tritonpy.repository.draining import DrainJob
@@ -19,7 +17,9 @@ from tritonpy.repository.prepared_model import PreparedModel
 from tritonpy.repository.version_loader import VersionLoader, state_reason
 from tritonpy.runners.instance_slots import InstanceChange
 from tritonpy.runners.instances import Instances
+from tritonpy_model_config.normalization import with_instances_of, without_instances
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_types.errors import Internal
 
 log = logging.getLogger("tritonpy.repository")
 

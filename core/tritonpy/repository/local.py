@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 from tritonpy.api.repository import ModelListing, Repository, RepositoryContext
-from tritonpy.errors import Unavailable
 from tritonpy.installation import install_command
+from tritonpy_types.errors import Unavailable
 
 if TYPE_CHECKING:
     from typing import Self

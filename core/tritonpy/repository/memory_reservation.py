@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from tritonpy.errors import Unavailable
+from tritonpy_types.errors import Unavailable
 
 
 class InsufficientCapacity(Unavailable):

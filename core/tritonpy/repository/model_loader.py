@@ -22,21 +22,7 @@ from tritonpy.api.repository import ModelListing
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
 from tritonpy.batching.batch_layout import BatchLayout
 from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.config.completion import fill_backend, merge_auto_complete
-from tritonpy.config.folder_hints import layout_hint
-from tritonpy.config.known_backends import BackendFiles, formats
-from tritonpy.config.model_files import (
-    file_name_problems,
-    foreign_path_problems,
-    resolve_model_file,
-)
-from tritonpy.config.normalization import normalize
-from tritonpy.config.problem import ConfigProblem, InvalidConfig, ParsedConfig, refuse_problems
-from tritonpy.config.validate import validate
-from tritonpy.config.validate.batch_strategy import batch_library_problems
-from tritonpy.config.validate.identity import identity_problems
 from tritonpy.custom_metrics import ModelMetrics
-from tritonpy.errors import InvalidArgument, PluginError, StartupError
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.model.warmup_samples import warmup_samples
@@ -51,8 +37,27 @@ from tritonpy.repository.shared_objects import SharedObjects, unload_shared
 from tritonpy.runners.instances import Instances
 from tritonpy.runners.isolation import PARAMETER, is_isolated, loads_in_worker
 from tritonpy.runners.runner import ModelExecution, Runner
-from tritonpy.types import DATATYPE_OF_NUMBER
+from tritonpy_model_config.completion import fill_backend, merge_auto_complete
+from tritonpy_model_config.folder_hints import layout_hint
+from tritonpy_model_config.known_backends import BackendFiles, formats
+from tritonpy_model_config.model_files import (
+    file_name_problems,
+    foreign_path_problems,
+    resolve_model_file,
+)
+from tritonpy_model_config.normalization import normalize
+from tritonpy_model_config.problem import (
+    ConfigProblem,
+    InvalidConfig,
+    ParsedConfig,
+    refuse_problems,
+)
+from tritonpy_model_config.validate import validate
+from tritonpy_model_config.validate.batch_strategy import batch_library_problems
+from tritonpy_model_config.validate.identity import identity_problems
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
+from tritonpy_types import DATATYPE_OF_NUMBER
+from tritonpy_types.errors import InvalidArgument, PluginError, StartupError
 
 log = logging.getLogger("tritonpy.repository")
 

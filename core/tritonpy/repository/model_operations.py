@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tritonpy.api.repo_agent import AgentAction
-from tritonpy.config.problem import Positions
-from tritonpy.errors import Internal, InvalidArgument, TritonError, Unavailable
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.repository.dependencies import is_ensemble
 from tritonpy.repository.draining import GRACE_S, Drainer, DrainJob
@@ -34,6 +32,8 @@ from tritonpy.repository.overrides import write_override
 from tritonpy.repository.prepared_model import PreparedModel
 from tritonpy.repository.sources import FoundModel
 from tritonpy.repository.version_loader import NoVersions, VersionLoader, VersionsFailed
+from tritonpy_model_config.problem import Positions
+from tritonpy_types.errors import Internal, InvalidArgument, TritonError, Unavailable
 
 if TYPE_CHECKING:
     from tritonpy.repository.memory_reservation import LoadDeadline

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from tritonpy.api.engine import ModelIndex
-from tritonpy.errors import InvalidArgument, NotFound, Unavailable
 from tritonpy.model.loaded_model import LoadedModel
+from tritonpy_types.errors import InvalidArgument, NotFound, Unavailable
 
 if TYPE_CHECKING:
-    from tritonpy.types import InferRequest
     from tritonpy_protos.model_config_pb2 import ModelConfig
+    from tritonpy_types import InferRequest
 
 UNLOADED = "unloaded"
 LAZY = "not loaded, it loads at its first request"

@@ -8,8 +8,8 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from tritonpy.config.model_files import relative_parts, shortened
-from tritonpy.errors import InvalidArgument
+from tritonpy_model_config.model_files import relative_parts, shortened
+from tritonpy_types.errors import InvalidArgument
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9._-]")
 _MAX_PREFIX = 64

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from tritonpy.errors import TritonError
+from tritonpy_types.errors import TritonError
 
 log = logging.getLogger("tritonpy.repository")
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tritonpy.repository.model_table import LazyListing, ModelTable
     from tritonpy.repository.prepared_model import PreparedModel
     from tritonpy.runners.timer import Timer
-    from tritonpy.types import InferRequest
     from tritonpy_protos.model_config_pb2 import ModelConfig
+    from tritonpy_types import InferRequest
 
 
 class ModelPlacement(Protocol):

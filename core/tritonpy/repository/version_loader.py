@@ -7,12 +7,12 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from tritonpy.errors import Code, Internal, InvalidArgument, TritonError
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.repository.model_loader import ModelLoader
 from tritonpy.repository.model_table import UNLOADED, ModelTable, State
 from tritonpy.repository.prepared_model import PreparedModel
 from tritonpy.repository.versions import version_folders
+from tritonpy_types.errors import Code, Internal, InvalidArgument, TritonError
 
 log = logging.getLogger("tritonpy.repository")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tritonpy.types import Batch
+from tritonpy_types import Batch
 
 
 @dataclass(frozen=True, slots=True)

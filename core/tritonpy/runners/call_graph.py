@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from tritonpy.config.model_fit import called_model, needed_steps
-from tritonpy.config.normalization import instance_specs
-from tritonpy.errors import Internal, InvalidArgument, TritonError, Unavailable
 from tritonpy.runners.slot import Slot
-from tritonpy.types import Batch, InferRequest, Tensor
+from tritonpy_model_config.model_fit import called_model, needed_steps
+from tritonpy_model_config.normalization import instance_specs
+from tritonpy_types import Batch, InferRequest, Tensor
+from tritonpy_types.errors import Internal, InvalidArgument, TritonError, Unavailable
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig

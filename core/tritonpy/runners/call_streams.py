@@ -5,8 +5,8 @@ from __future__ import annotations
 from threading import Lock
 from weakref import WeakSet
 
-from tritonpy.types import FlowControl, InferRequest
 from tritonpy_ipc.windows import MAX_BYTES, MAX_RESPONSES
+from tritonpy_types import FlowControl, InferRequest
 
 
 class CallStream:

@@ -8,9 +8,9 @@ import threading
 import weakref
 from functools import partial
 
-from tritonpy.clock import now_ns
 from tritonpy.runners.timer import Timer
-from tritonpy.types import InferRequest
+from tritonpy_types import InferRequest
+from tritonpy_types.clock import now_ns
 
 _MIN_ENTRIES = 64
 _Entry = tuple[int, int, weakref.ref[InferRequest]]

@@ -8,11 +8,11 @@ from enum import Enum, auto
 from functools import partial
 
 from tritonpy.api.scheduler import Scheduler
-from tritonpy.clock import now_ns
 from tritonpy.runners.slot import PooledSlot, Slot
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.wakeups import Wakeups
-from tritonpy.types import Batch, InferRequest
+from tritonpy_types import Batch, InferRequest
+from tritonpy_types.clock import now_ns
 
 # Sends the responses that were deferred under the model's lock: a sink is never called under it.
 Flush = Callable[[], None]

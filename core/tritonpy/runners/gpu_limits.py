@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.device import Device, DeviceUnavailable, NoDevice
-from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server import InvalidServerConfig
-from tritonpy.errors import Unavailable
+from tritonpy_model_config.problem import ConfigProblem
+from tritonpy_types.errors import Unavailable
 
 
 class GpuLimits:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from typing import Any
 
 from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import ModelContext
-from tritonpy.errors import InvalidArgument
 from tritonpy.plugins.manager import PluginManager
 from tritonpy.runners.runner import RunnerFactory, RunnerServices
+from tritonpy_types.errors import InvalidArgument
 
 PARAMETER = "isolation"
 HOOK = "tritonpy_runners"
@@ -39,10 +40,9 @@ def loads_in_worker(model: ModelContext, backend: type[Backend]) -> bool:
 
     A backend with its own launcher decides what `load` does in this process.
     """
-    return (
-        is_isolated(model, backend)
-        and backend.worker_launcher.__func__ is Backend.worker_launcher.__func__
-    )  # type: ignore[attr-defined]
+    launcher: Any = backend.worker_launcher
+    default: Any = Backend.worker_launcher
+    return is_isolated(model, backend) and launcher.__func__ is default.__func__
 
 
 class RunnerFactories:

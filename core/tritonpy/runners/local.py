@@ -16,7 +16,6 @@ from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.engine import MemoryUsage
 from tritonpy.api.rate_limiter import RateLimiter
-from tritonpy.errors import Unavailable
 from tritonpy.runners.batch_callbacks import BatchCallbacks
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.host_policies import HostPolicies
@@ -31,7 +30,8 @@ from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy.runners.warmup import MakeSamples
 from tritonpy.statistics.memory import total_memory_usage
-from tritonpy.types import InferRequest
+from tritonpy_types import InferRequest
+from tritonpy_types.errors import Unavailable
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelInstanceGroup

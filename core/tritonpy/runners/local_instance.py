@@ -11,14 +11,14 @@ from concurrent.futures import Future
 from tritonpy.api.backend import Backend, check_returned
 from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.scheduler import UNBOUNDED
-from tritonpy.errors import Unavailable
 from tritonpy.runners.batch_callbacks import BatchCallbacks
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.host_policies import HostPolicy
 from tritonpy.runners.rate_limit_lease import RateLimitLease
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.warmup import MakeSamples, warm_up
-from tritonpy.types import Batch
+from tritonpy_types import Batch
+from tritonpy_types.errors import Unavailable
 
 log = logging.getLogger("tritonpy.instance")
 

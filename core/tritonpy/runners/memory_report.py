@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from tritonpy.api.backend import Backend
 from tritonpy.api.device import ModelMemory
 from tritonpy.api.engine import MemoryUsage
-from tritonpy.clock import now_ns
 from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.statistics.memory import total_memory_usage
+from tritonpy_types.clock import now_ns
 
 REFRESH_NS = 2_000_000_000  # minimum time between two measurements
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.scheduler import UNBOUNDED
-from tritonpy.clock import now_ns
 from tritonpy.runners.batch_callbacks import BatchCallbacks
 from tritonpy.runners.dispatcher import Dispatcher, Step
 from tritonpy.runners.inline_policy import BATCH_NS, SLOW_NS, BatchSize, InlinePolicy
@@ -21,7 +20,8 @@ from tritonpy.runners.slot import PooledSlot
 from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy.runners.warmup import MakeSamples
-from tritonpy.types import Batch
+from tritonpy_types import Batch
+from tritonpy_types.clock import now_ns
 
 if TYPE_CHECKING:
     from tritonpy.api.rate_limiter import RateLimiter

@@ -19,7 +19,7 @@ from tritonpy.runners.host_policies import HostPolicies
 from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy.runners.warmup import MakeSamples
-from tritonpy.types import InferRequest
+from tritonpy_types import InferRequest
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.scheduler import UNBOUNDED
-from tritonpy.types import Batch
+from tritonpy_types import Batch
 
 if TYPE_CHECKING:
     from tritonpy.runners.inline_policy import InlinePolicy

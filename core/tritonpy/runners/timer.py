@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from tritonpy.clock import now_ns
+from tritonpy_types.clock import now_ns
 
 log = logging.getLogger("tritonpy.timer")
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import count
 
-from tritonpy.clock import now_ns
+from tritonpy_types.clock import now_ns
 
 _ABSOLUTE = 1  # TFD_TIMER_ABSTIME
 _NS = 1_000_000_000

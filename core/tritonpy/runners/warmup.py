@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from tritonpy.api.contexts import ModelContext
-from tritonpy.clock import now_ns
-from tritonpy.errors import Internal, InvalidArgument, TritonError, exception_text
 from tritonpy.runners.slot import Slot
-from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
+from tritonpy_types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
+from tritonpy_types.clock import now_ns
+from tritonpy_types.errors import Internal, InvalidArgument, TritonError, exception_text
 
 _PROGRESS_NS = 10_000_000_000  # between two log lines about one warm-up
 _RESCHEDULED = (

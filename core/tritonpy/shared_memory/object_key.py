@@ -5,7 +5,7 @@ from __future__ import annotations
 import _posixshmem  # type: ignore[import-not-found]  # in the standard library, but without a stub
 import os
 
-from tritonpy.errors import Internal, InvalidArgument
+from tritonpy_types.errors import Internal, InvalidArgument
 
 _RESERVED = "triton_python_backend_shm_region_"
 

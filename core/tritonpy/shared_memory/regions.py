@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from tritonpy.api.device import Device, NoDevice
-from tritonpy.errors import AlreadyExists, InvalidArgument, NotFound, Unsupported
 from tritonpy.shared_memory.object_key import check_key
-from tritonpy.types import CudaRegion, RegionKind, RegionMemory, RegionSlice, SystemRegion
+from tritonpy_types import CudaRegion, RegionKind, RegionMemory, RegionSlice, SystemRegion
+from tritonpy_types.errors import AlreadyExists, InvalidArgument, NotFound, Unsupported
 
 _SIZE_MAX = 2**64 - 1
 _NAMES = {RegionKind.SYSTEM: "system", RegionKind.CUDA: "CUDA"}

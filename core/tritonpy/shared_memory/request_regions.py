@@ -8,10 +8,10 @@ from contextlib import suppress
 
 import numpy as np
 
-from tritonpy.error_ids import internal_error
-from tritonpy.errors import FailureReason, Internal, TritonError
 from tritonpy.shared_memory.regions import Region, Regions
-from tritonpy.types import ITEMSIZES, InferRequest, InferResponse, OutputSpec, RegionSlice, Tensor
+from tritonpy_types import ITEMSIZES, InferRequest, InferResponse, OutputSpec, RegionSlice, Tensor
+from tritonpy_types.error_ids import internal_error
+from tritonpy_types.errors import FailureReason, Internal, TritonError
 
 log = logging.getLogger("tritonpy.shared_memory")
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy.errors import InvalidArgument
 from tritonpy.shared_memory.object_key import open_object
-from tritonpy.types import SystemRegion
+from tritonpy_types import SystemRegion
+from tritonpy_types.errors import InvalidArgument
 
 
 class SystemMemory:

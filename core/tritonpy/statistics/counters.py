@@ -11,9 +11,9 @@ from tritonpy.api.engine import (
     ModelStatistics,
     ResponseStatistics,
 )
-from tritonpy.clock import epoch_ms
-from tritonpy.errors import FailureReason
-from tritonpy.types import Batch, ComputeTimes
+from tritonpy_types import Batch, ComputeTimes
+from tritonpy_types.clock import epoch_ms
+from tritonpy_types.errors import FailureReason
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tritonpy.tracing.protocol_settings import trace_changes, trace_texts
     from tritonpy.tracing.rule import TraceRule
     from tritonpy.tracing.tracing import Tracing
-    from tritonpy.types import Trace, TraceFamily, synthetic_parent
-    from tritonpy.types.trace import TraceLevel
+    from tritonpy_types import Trace, TraceFamily, synthetic_parent
+    from tritonpy_types.trace import TraceLevel
 
 __all__ = [
     "Trace",
@@ -40,7 +40,7 @@ __getattr__ = lazy_names(
         "tritonpy.tracing.protocol_settings": ("trace_changes", "trace_texts"),
         "tritonpy.tracing.rule": ("TraceRule",),
         "tritonpy.tracing.tracing": ("Tracing",),
-        "tritonpy.types": ("Trace", "TraceFamily", "synthetic_parent"),
-        "tritonpy.types.trace": ("TraceLevel",),
+        "tritonpy_types": ("Trace", "TraceFamily", "synthetic_parent"),
+        "tritonpy_types.trace": ("TraceLevel",),
     },
 )

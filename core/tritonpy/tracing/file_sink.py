@@ -15,8 +15,8 @@ from msgspec import Meta
 from tritonpy.api.options import Options
 from tritonpy.api.trace_sink import TraceSink
 from tritonpy.tracing.rule import TraceRule
-from tritonpy.types import Tensor
-from tritonpy.types.trace import TensorCopy, Trace, TraceFamily
+from tritonpy_types import Tensor
+from tritonpy_types.trace import TensorCopy, Trace, TraceFamily
 
 _MAX_PENDING = 64 * 2**20  # bytes; Triton keeps everything in memory
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tritonpy.api.trace_sink import TraceChanges, TraceSettings
-from tritonpy.errors import InvalidArgument, Unsupported
+from tritonpy_types.errors import InvalidArgument, Unsupported
 
 _LEVELS = ("TIMESTAMPS", "TENSORS")
 _NUMBERS = {"trace_rate": "rate", "trace_count": "count", "log_frequency": "log_frequency"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritonpy.types.trace import TraceLevel
+from tritonpy_types.trace import TraceLevel
 
 
 class TraceRule:

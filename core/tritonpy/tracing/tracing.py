@@ -12,9 +12,9 @@ import msgspec
 from msgspec import UNSET
 
 from tritonpy.api.trace_sink import TraceChanges, Tracer, TraceSettings, TraceSink
-from tritonpy.errors import InvalidArgument
 from tritonpy.tracing.rule import TraceRule
-from tritonpy.types.trace import Trace, TraceFamily, TraceLevel
+from tritonpy_types.errors import InvalidArgument
+from tritonpy_types.trace import Trace, TraceFamily, TraceLevel
 
 _MAX_WAITING = 4096
 _CLOSE_S = 30.0

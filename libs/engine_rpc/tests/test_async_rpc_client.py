@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from tritonpy.errors import Unavailable
 from tritonpy_engine_rpc.async_rpc_client import AsyncRpcClient
 from tritonpy_ipc import Kind, ProtocolError
+from tritonpy_types.errors import Unavailable
 
 
 class FakeConnection:

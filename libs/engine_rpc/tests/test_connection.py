@@ -13,9 +13,9 @@ import pytest
 
 from plugins.workers.tests.fake_worker import eventually, on_loop, tensor
 from plugins.workers.tests.worker_model import check_leaks
-from tritonpy.types import Tensor
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_ipc import Endpoint, Kind, ProtocolError
+from tritonpy_types import Tensor
 
 KIND = 77
 LARGE = np.arange(100_000, dtype=np.int32)

@@ -10,8 +10,6 @@ import pytest
 
 from plugins.workers.tests.fake_worker import on_loop
 from tritonpy.api.engine import Engine
-from tritonpy.errors import InvalidArgument, Unsupported
-from tritonpy.types import InferRequest, RegionKind, SystemRegion
 from tritonpy_engine_rpc.engine import (
     INFERENCE,
     METHODS,
@@ -23,6 +21,8 @@ from tritonpy_engine_rpc.engine import (
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing import shared_object
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types import InferRequest, RegionKind, SystemRegion
+from tritonpy_types.errors import InvalidArgument, Unsupported
 
 
 class Recorder(ToyEngine):

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritonpy.types import InferRequest, Tensor
 from tritonpy_engine_rpc.host_tensors import input_rows, to_host
 from tritonpy_ipc.blocks import Block, BlockInputs
 from tritonpy_ipc.signatures import Column, TensorSignature
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import InferRequest, Tensor
 
 CUDA = (2, 0)
 

@@ -4,7 +4,13 @@ import math
 
 import pytest
 
-from tritonpy.errors import (
+from tritonpy_engine_rpc.messages import (
+    decode_error,
+    decode_named_error,
+    encode_error,
+    encode_named_error,
+)
+from tritonpy_types.errors import (
     Code,
     FailureReason,
     NotFound,
@@ -13,12 +19,6 @@ from tritonpy.errors import (
     TritonError,
     Unavailable,
     error_of,
-)
-from tritonpy_engine_rpc.messages import (
-    decode_error,
-    decode_named_error,
-    encode_error,
-    encode_named_error,
 )
 
 

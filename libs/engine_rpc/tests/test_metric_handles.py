@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
-from tritonpy.errors import Internal, InvalidArgument, Unsupported
 from tritonpy_engine_rpc.metric_handles import (
     DropMessage,
     MetricFamilyMessage,
@@ -13,6 +12,7 @@ from tritonpy_engine_rpc.metric_handles import (
     MetricValueMessage,
 )
 from tritonpy_ipc import ProtocolError
+from tritonpy_types.errors import Internal, InvalidArgument, Unsupported
 
 
 @pytest.fixture

@@ -5,14 +5,6 @@ from typing import Any
 import pytest
 
 from tritonpy.custom_metrics import CustomMetrics, MetricKind, ModelMetrics
-from tritonpy.errors import (
-    AlreadyExists,
-    Internal,
-    InvalidArgument,
-    TritonError,
-    Unavailable,
-    Unsupported,
-)
 from tritonpy_engine_rpc.messages import convert
 from tritonpy_engine_rpc.metric_handles import (
     DropMessage,
@@ -23,6 +15,14 @@ from tritonpy_engine_rpc.metric_handles import (
     MetricValueMessage,
 )
 from tritonpy_engine_rpc.remote_metrics import RemoteMetrics, ServerLink
+from tritonpy_types.errors import (
+    AlreadyExists,
+    Internal,
+    InvalidArgument,
+    TritonError,
+    Unavailable,
+    Unsupported,
+)
 
 
 class Server:

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from tritonpy.errors import QueueFull
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_engine_rpc.rpc_server import RpcHandlers, RpcServer
 from tritonpy_ipc import Endpoint, Frame, Kind, ProtocolError
+from tritonpy_types.errors import QueueFull
 
 LOG = logging.getLogger("tritonpy.model")
 

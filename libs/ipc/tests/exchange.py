@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from tritonpy.types import DTYPES
 from tritonpy_ipc import Endpoint, Frame
 from tritonpy_ipc.endpoint import PLAIN_DTYPES
+from tritonpy_types import DTYPES
 
 KIND = 77
 

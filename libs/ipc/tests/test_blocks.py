@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from tritonpy.types import DTYPES
 from tritonpy_ipc import ProtocolError
 from tritonpy_ipc.blocks import BlockInputs, BlockRow, BlockView, Stack, block_ranges
 from tritonpy_ipc.signatures import Column, SignatureReader, SignatureWriter, TensorSignature
 from tritonpy_ipc.tensors import copy_into, pack, unpack
+from tritonpy_types import DTYPES
 
 from .exchange import SampleTensor, contents, floats, requests, tensor
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.types import FlowControl
 from tritonpy_ipc.credit_counter import CreditCounter
 from tritonpy_ipc.windows import MAX_BYTES, MAX_RESPONSES
+from tritonpy_types import FlowControl
 
 
 def test_credit_is_returned_after_half_a_window_of_responses():

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.types import DTYPES, Tensor
 from tritonpy_ipc import Endpoint, Frame, Kind, ProtocolError, endpoint, shared_segments
 from tritonpy_ipc.endpoint import PLAIN_DTYPES
+from tritonpy_types import DTYPES, Tensor
 
 from .exchange import (
     KIND,

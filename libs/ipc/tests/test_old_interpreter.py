@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import tritonpy_ipc as ipc
-from tritonpy.types import DTYPES, Tensor
 from tritonpy_ipc import Endpoint
+from tritonpy_types import DTYPES, Tensor
 
 from .exchange import KIND, contents, tensor
 

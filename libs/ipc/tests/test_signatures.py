@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.types import DTYPES
 from tritonpy_ipc import ProtocolError
 from tritonpy_ipc.signatures import SignatureReader, SignatureWriter
+from tritonpy_types import DTYPES
 
 from .exchange import floats
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy.types import encode_strings
 from tritonpy_ipc.string_check import InputError, find_string_error
+from tritonpy_types import encode_strings
 
 WORDS = [b"", b"a", b"bcd"]
 

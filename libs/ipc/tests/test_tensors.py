@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from tritonpy.types import DTYPES
 from tritonpy_ipc import ProtocolError
 from tritonpy_ipc.endpoint import PLAIN_DTYPES
 from tritonpy_ipc.frame import ALIGNMENT
 from tritonpy_ipc.signatures import SignatureReader, SignatureWriter
 from tritonpy_ipc.tensors import copy_into, pack, unpack
+from tritonpy_types import DTYPES
 
 from .exchange import SampleTensor, contents, floats, requests, tensor
 

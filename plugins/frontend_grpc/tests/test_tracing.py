@@ -6,13 +6,13 @@ import grpc
 import pytest
 
 from tritonpy.tracing import TraceFamily, Tracer
-from tritonpy.types import TraceLevel
 from tritonpy_protos import METHODS
 from tritonpy_protos.grpc_service_pb2 import (
     ModelInferRequest,
     ModelInferResponse,
     ModelStreamInferResponse,
 )
+from tritonpy_types import TraceLevel
 
 from .fake_engine import FakeEngine, echo, eventually, number, run, serving
 

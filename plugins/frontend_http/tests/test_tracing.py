@@ -6,7 +6,7 @@ import pytest
 
 from tritonpy import InferResponse, Internal
 from tritonpy.tracing import TraceFamily, Tracer
-from tritonpy.types import TraceLevel
+from tritonpy_types import TraceLevel
 
 from .conftest import FakeEngine, LiveServer
 

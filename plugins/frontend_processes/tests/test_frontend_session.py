@@ -10,11 +10,11 @@ import pytest
 
 from plugins.frontend_processes.tests.linked import FrontendEnd, linked
 from tritonpy.api.router import ForwardingEngine
-from tritonpy.errors import Internal, QueueFull
-from tritonpy.types import FlowControl, InferRequest, InferResponse, StreamSink, Tensor
 from tritonpy_frontend_processes import kinds
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types import FlowControl, InferRequest, InferResponse, StreamSink, Tensor
+from tritonpy_types.errors import Internal, QueueFull
 
 WAIT_S = 20
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy.types import RegionSlice, Tensor
 from tritonpy_frontend_processes.irregular_tensors import is_irregular, restore, split_irregular
 from tritonpy_ipc import ProtocolError
+from tritonpy_types import RegionSlice, Tensor
 
 GOOD = Tensor.from_numpy("GOOD", np.ones((2, 2), np.float32))
 TEXT = Tensor.from_numpy("TEXT", np.array([b"a", b""], np.object_))

@@ -18,7 +18,6 @@ from tritonpy.api.frontend import Claim, ClaimedAddress, Frontend
 from tritonpy.api.frontend_host import FrontendHostContext
 from tritonpy.config.server import decode_server_config
 from tritonpy.custom_metrics import CustomMetrics
-from tritonpy.errors import StartupError
 from tritonpy.factories import make_tracing
 from tritonpy.logs import LogChanges, change_logging
 from tritonpy.plugins import make_plugin_manager
@@ -27,6 +26,7 @@ from tritonpy_frontend_processes import heartbeat
 from tritonpy_frontend_processes.process_supervisor import ProcessSupervisor
 from tritonpy_frontend_processes.remote_frontend import FrontendProcesses, RemoteFrontend
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types.errors import StartupError
 
 WAIT_S = 30
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.api.authenticator import Principal
-from tritonpy.types import DTYPES, InferRequest, OutputSpec, RegionSlice, SequenceInfo, Tensor
 from tritonpy_frontend_processes import kinds
 from tritonpy_frontend_processes.model_ids import ModelIdDecoder, ModelIdEncoder
 from tritonpy_frontend_processes.requests_frame import (
@@ -22,6 +21,7 @@ from tritonpy_frontend_processes.requests_frame import (
 from tritonpy_ipc import Endpoint, ProtocolError
 from tritonpy_ipc.blocks import BlockInputs
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import DTYPES, InferRequest, OutputSpec, RegionSlice, SequenceInfo, Tensor
 
 SINK = RecordingSink().sink
 TEXTS = st.text(max_size=5)

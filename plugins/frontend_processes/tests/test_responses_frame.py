@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.errors import DecoupledRefused, QueueFull, ResourceExhausted, Unavailable
-from tritonpy.types import InferRequest, InferResponse, RegionSlice, Tensor
 from tritonpy_frontend_processes.responses_frame import (
     NumberedResponse,
     read_responses,
@@ -16,6 +14,8 @@ from tritonpy_frontend_processes.responses_frame import (
 )
 from tritonpy_ipc import ProtocolError
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import InferRequest, InferResponse, RegionSlice, Tensor
+from tritonpy_types.errors import DecoupledRefused, QueueFull, ResourceExhausted, Unavailable
 
 SINK = RecordingSink().sink
 TEXTS = st.text(max_size=5)

@@ -9,9 +9,9 @@ import pytest
 
 from tritonpy.api.frontend import Claim
 from tritonpy.config.server import decode_server_config
-from tritonpy.errors import StartupError
 from tritonpy.logs import LogSettings
 from tritonpy_frontend_processes.start_message import StartMessage, TracerState
+from tritonpy_types.errors import StartupError
 
 RAW = {
     "repositories": [{"url": "/models"}],

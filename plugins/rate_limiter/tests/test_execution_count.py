@@ -9,10 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tritonpy.errors import InvalidArgument
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 from tritonpy_rate_limiter.execution_count import ExecutionCountLimiter
 from tritonpy_testing import RateLimiterContract
+from tritonpy_types.errors import InvalidArgument
 
 
 def group(demands, priority=0, shared=()):

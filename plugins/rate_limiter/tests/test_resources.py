@@ -5,9 +5,9 @@ import re
 import pytest
 from google.protobuf import text_format
 
-from tritonpy.errors import InvalidArgument
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 from tritonpy_rate_limiter.resources import GLOBAL, Resource, demands_of, given_resources, totals
+from tritonpy_types.errors import InvalidArgument
 
 
 def demands(text, device=0):

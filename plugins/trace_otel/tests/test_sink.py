@@ -13,10 +13,10 @@ import tritonpy_trace_otel
 from tritonpy import InferRequest, InferResponse
 from tritonpy.tracing import Trace, TraceChanges, TraceFamily, TraceSettings
 from tritonpy.tracing.tracing import Tracing
-from tritonpy.types import Batch, TraceLevel
 from tritonpy_testing import RecordingSink, TraceSinkContract
 from tritonpy_trace_otel.options import OpenTelemetryOptions
 from tritonpy_trace_otel.sink import OpenTelemetrySink
+from tritonpy_types import Batch, TraceLevel
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 COMPUTE = ["COMPUTE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START", "COMPUTE_END"]

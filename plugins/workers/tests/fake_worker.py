@@ -18,15 +18,15 @@ from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.engine import Engine
 from tritonpy.api.options import NoOptions
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
-from tritonpy.errors import Cancelled, Internal
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.slot import Slot
-from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_ipc import Frame, Kind
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.recording_sink import WAIT_S
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types import Batch, InferRequest, InferResponse, Tensor
+from tritonpy_types.errors import Cancelled, Internal
 from tritonpy_workers.executions import Executions
 from tritonpy_workers.rpc_session import RpcSession
 from tritonpy_workers.worker_registry import WorkerRegistry

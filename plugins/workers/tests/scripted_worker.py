@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from plugins.workers.tests.worker_end import WorkerEnd
 from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.worker import Launcher, WorkerProcess
-from tritonpy.errors import Code
-from tritonpy.types import Tensor
 from tritonpy_ipc import Frame, Kind
 from tritonpy_ipc.progress import Progress
+from tritonpy_types import Tensor
+from tritonpy_types.errors import Code
 
 FINAL, EMPTY = 1, 2
 _pids = count(1_000_000)

@@ -12,11 +12,11 @@ from plugins.workers.tests.fake_worker import (
     tensor,
     worker_of,
 )
-from tritonpy.errors import Code
-from tritonpy.types import Batch, InferResponse
 from tritonpy_ipc import Kind
 from tritonpy_ipc.windows import MAX_RESPONSES
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types import Batch, InferResponse
+from tritonpy_types.errors import Code
 
 FINAL, EMPTY = 1, 2
 FAILED = "Model {0} - Error when running inference: {1}"

@@ -19,13 +19,13 @@ from plugins.workers.tests.fake_worker import (
     worker_of,
 )
 from tritonpy.api.contexts import InstanceContext
-from tritonpy.errors import Code, Unavailable
 from tritonpy.runners.slot import Slot
-from tritonpy.types import Batch, InferRequest, InferResponse, SequenceInfo
 from tritonpy_ipc import Kind
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.toy_engine import ToyEngine
 from tritonpy_testing.toy_model import ToyModel, toy_models
+from tritonpy_types import Batch, InferRequest, InferResponse, SequenceInfo
+from tritonpy_types.errors import Code, Unavailable
 
 FINAL, EMPTY = 1, 2
 FAILED = "Model {0} - Error when running inference: {1}"

@@ -9,13 +9,13 @@ from libs.engine_rpc.tests.test_connection import Ends
 from plugins.workers.tests.fake_worker import model_context, on_loop, tensor
 from plugins.workers.tests.scripted_worker import EMPTY, FINAL
 from plugins.workers.tests.worker_model import check_leaks
-from tritonpy.errors import Cancelled, Code, FailureReason, InvalidArgument
-from tritonpy.types import Batch, InferRequest, OutputSpec, SequenceInfo, Tensor
 from tritonpy_ipc import Kind, ProtocolError
 from tritonpy_ipc.blocks import BlockRow
 from tritonpy_ipc.sequence_frame import read_sequence_frame
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types import Batch, InferRequest, OutputSpec, SequenceInfo, Tensor
+from tritonpy_types.errors import Cancelled, Code, FailureReason, InvalidArgument
 from tritonpy_workers.executions import Executions
 
 

@@ -13,8 +13,8 @@ from plugins.workers.tests.worker_model import (
     next_iteration,
     worker_model,
 )
-from tritonpy.errors import Internal, InvalidArgument
 from tritonpy_ipc import Kind
+from tritonpy_types.errors import Internal, InvalidArgument
 
 
 def strings(count):

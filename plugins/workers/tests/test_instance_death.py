@@ -8,9 +8,9 @@ import pytest
 from plugins.workers.tests.fake_worker import eventually, on_loop
 from plugins.workers.tests.worker_model import SHORT_NS, Batching, next_iteration, worker_model
 from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.errors import Unavailable
 from tritonpy_engine_rpc import processes
 from tritonpy_ipc import Kind
+from tritonpy_types.errors import Unavailable
 from tritonpy_workers import instance
 
 

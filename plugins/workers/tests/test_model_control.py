@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from plugins.workers.tests.fake_worker import on_loop
-from tritonpy.errors import Internal, Unavailable
 from tritonpy_ipc import ProtocolError
 from tritonpy_testing.recording_sink import WAIT_S
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types.errors import Internal, Unavailable
 from tritonpy_workers.model_control import LoadMessage, ModelControl, ReadyMessage, UnloadMessage
 
 

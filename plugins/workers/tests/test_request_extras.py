@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.types import CallbackSink, InferRequest, SequenceInfo
+from tritonpy_types import CallbackSink, InferRequest, SequenceInfo
 from tritonpy_workers.request_extras import is_plain, request_extras
 
 

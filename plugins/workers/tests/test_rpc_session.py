@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugins.workers.tests.fake_worker import eventually, on_loop, tensor, worker_of
-from tritonpy.errors import Internal, InvalidArgument
-from tritonpy.types import InferRequest
 from tritonpy_ipc import Kind
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types import InferRequest
+from tritonpy_types.errors import Internal, InvalidArgument
 
 
 @on_loop

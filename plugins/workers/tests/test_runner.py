@@ -10,9 +10,9 @@ from plugins.workers.tests.fake_worker import eventually, on_loop
 from plugins.workers.tests.scripted_worker import FINAL
 from plugins.workers.tests.worker_model import next_iteration, worker_model
 from tritonpy.api.contexts import InstanceContext
-from tritonpy.errors import Code, Internal, InvalidArgument
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy_ipc import Kind
+from tritonpy_types.errors import Code, Internal, InvalidArgument
 from tritonpy_workers.runner import WorkerRunner
 
 

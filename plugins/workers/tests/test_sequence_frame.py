@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy.types import Batch, CallbackSink, InferRequest, SequenceInfo, Tensor
 from tritonpy_ipc.sequence_frame import read_sequence_frame
+from tritonpy_types import Batch, CallbackSink, InferRequest, SequenceInfo, Tensor
 from tritonpy_workers.sequence_frame import needs_sequence_frame, sequence_frame_parts
 
 START = Tensor.from_numpy("START", np.ones((2, 1), np.int32))

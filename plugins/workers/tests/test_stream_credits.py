@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tritonpy.types import InferRequest, Sink
+from tritonpy_types import InferRequest, Sink
 from tritonpy_workers.stream_credits import CreditMessage, StreamCredits
 
 

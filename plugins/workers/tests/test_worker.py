@@ -8,9 +8,9 @@ import pytest
 
 from plugins.workers.tests.fake_worker import eventually, on_loop
 from plugins.workers.tests.one_worker import UNHEALTHY, one
-from tritonpy.errors import Code, Internal, InvalidArgument
 from tritonpy.runners.host_policies import HostPolicy
 from tritonpy_ipc import Kind
+from tritonpy_types.errors import Code, Internal, InvalidArgument
 from tritonpy_workers import worker as worker_module
 
 

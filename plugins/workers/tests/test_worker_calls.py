@@ -11,10 +11,10 @@ import numpy as np
 from plugins.workers.tests.fake_worker import eventually, on_loop
 from plugins.workers.tests.scripted_worker import FINAL, outputs
 from plugins.workers.tests.worker_model import worker_model
-from tritonpy.errors import Code
-from tritonpy.types import Tensor
 from tritonpy_ipc import Kind
 from tritonpy_testing.recording_sink import WAIT_S
+from tritonpy_types import Tensor
+from tritonpy_types.errors import Code
 
 SHORT_NS = 1_000
 FLOATS = [Tensor.from_numpy("IN", np.float32([1]))]

@@ -6,8 +6,8 @@ import pytest
 
 from plugins.workers.tests.fake_worker import eventually, on_loop
 from plugins.workers.tests.one_worker import UNHEALTHY, one
-from tritonpy.errors import Internal
 from tritonpy_ipc import Kind
+from tritonpy_types.errors import Internal
 from tritonpy_workers import worker as worker_module
 
 

@@ -14,9 +14,9 @@ from plugins.workers.tests.fake_worker import (
     worker_of,
 )
 from tritonpy.custom_metrics import CustomMetrics
-from tritonpy.errors import Code
 from tritonpy_ipc import Kind
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types.errors import Code
 
 
 def open_descriptors():

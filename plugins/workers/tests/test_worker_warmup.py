@@ -8,11 +8,11 @@ import pytest
 from plugins.workers.tests.fake_worker import on_loop
 from plugins.workers.tests.scripted_worker import EMPTY, FINAL
 from plugins.workers.tests.worker_model import next_iteration, worker_model
-from tritonpy.errors import Code, InvalidArgument, NotFound
 from tritonpy.runners.warmup import WarmupSample
-from tritonpy.types import Tensor
 from tritonpy_engine_rpc import processes
 from tritonpy_ipc import Kind
+from tritonpy_types import Tensor
+from tritonpy_types.errors import Code, InvalidArgument, NotFound
 
 
 @pytest.fixture(autouse=True)

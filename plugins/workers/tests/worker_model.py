@@ -28,11 +28,11 @@ from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy.runners.warmup import MakeSamples
-from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
 from tritonpy_engine_rpc.processes import open_parent_pipe
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types import Batch, InferRequest, InferResponse, Tensor
 from tritonpy_workers.runner import WorkerRunner
 
 # Executions that are prefetched, and that are sent one at a time.

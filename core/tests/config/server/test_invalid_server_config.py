@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tritonpy import StartupError
-from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server import InvalidServerConfig
+from tritonpy_model_config.problem import ConfigProblem
 
 
 def test_the_text_names_the_source_and_each_problem_on_a_line():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from tritonpy.errors import Unavailable
+from tritonpy_types.errors import Unavailable
 
 from ...toys.hoard import memory_config
 from ...toys.serving import ask

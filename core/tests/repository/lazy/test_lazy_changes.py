@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from tritonpy.errors import InvalidArgument, TritonError, Unavailable
 from tritonpy_residency.policy import LruPolicy
+from tritonpy_types.errors import InvalidArgument, TritonError, Unavailable
 
 from ...toys.hoard import MIB, memory_config
 from ...toys.serving import ask, config_of, numbers

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tritonpy.api.backend import Backend
-from tritonpy.errors import TritonError, Unavailable
 from tritonpy.repository.model_table import LAZY
-from tritonpy.types import Batch, InferRequest, InferResponse, SequenceInfo, Tensor
+from tritonpy_types import Batch, InferRequest, InferResponse, SequenceInfo, Tensor
+from tritonpy_types.errors import TritonError, Unavailable
 
 from ...toys.calling import Caller
 from ...toys.hoard import MIB, parameters

@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from tritonpy.clock import epoch_ms
-from tritonpy.errors import NotFound, Unavailable
 from tritonpy.repository.model_table import LAZY
+from tritonpy_types.clock import epoch_ms
+from tritonpy_types.errors import NotFound, Unavailable
 
 from ...toys.hoard import MIB, memory_config
 from ...toys.serving import ask, numbers

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tritonpy.errors import Cancelled, TritonError, Unavailable
+from tritonpy_types.errors import Cancelled, TritonError, Unavailable
 
 from ...toys.hoard import MIB, memory_config
 from ...toys.serving import ask, numbers
@@ -131,7 +131,7 @@ def test_a_cancelled_waiting_request_ends_immediately_and_needs_no_load(
 def test_a_request_whose_deadline_passes_while_it_waits_is_cancelled(
     serve, model_repository, recorder, hoard
 ):
-    from tritonpy.clock import now_ns
+    from tritonpy_types.clock import now_ns
 
     add_models(model_repository, "a")
     with serve() as server:

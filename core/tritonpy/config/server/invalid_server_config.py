@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from tritonpy.config.problem import ConfigProblem
-from tritonpy.errors import StartupError
+from tritonpy_model_config.problem import ConfigProblem
+from tritonpy_types.errors import StartupError
 
 
 class InvalidServerConfig(StartupError):

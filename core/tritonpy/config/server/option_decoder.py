@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tritonpy.config.problem import ConfigProblem, unknown_name
 from tritonpy.config.server.expectation import (
     expectation,
     is_byte_size,
-    parse_byte_size,
     split_annotation,
     union_members,
 )
 from tritonpy.config.server.invalid_server_config import InvalidServerConfig
+from tritonpy_model_config.parameters import parse_byte_size
+from tritonpy_model_config.problem import ConfigProblem, unknown_name
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server.expectation import ByteSize
+from tritonpy_model_config.known_backends import MIN_COMPUTE_CAPABILITY
+from tritonpy_model_config.problem import ConfigProblem
 
 PINNED_POOL = 1 << 28
 CUDA_POOL = 1 << 26
-MIN_COMPUTE_CAPABILITY = 7.5
 
 
 Quantiles = Mapping[float, float]

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server.expectation import ByteSize
 from tritonpy.config.server.invalid_server_config import InvalidServerConfig
 from tritonpy.config.server.option_decoder import decode_options
@@ -27,6 +26,7 @@ from tritonpy.config.server.sections import (
     parse_resource,
 )
 from tritonpy.logs import LogSettings
+from tritonpy_model_config.problem import ConfigProblem
 
 RawOptions = dict[str, Any]
 DEFAULT_FRONTENDS = ("http", "grpc", "metrics")

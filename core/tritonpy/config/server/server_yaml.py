@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from tritonpy.config.problem import ConfigProblem, Position, Positions
 from tritonpy.config.server.invalid_server_config import InvalidServerConfig
-from tritonpy.errors import StartupError
+from tritonpy_model_config.problem import ConfigProblem, Position, Positions
+from tritonpy_types.errors import StartupError
 
 
 class _Loader(yaml.SafeLoader):

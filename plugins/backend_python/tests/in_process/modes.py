@@ -12,8 +12,8 @@ import numpy as np
 
 from tritonpy import InferRequest, InferResponse, Tensor
 from tritonpy.tracing import Trace, TraceFamily
-from tritonpy.types import TraceLevel
 from tritonpy_testing import RecordingSink, RunningServer, running_server
+from tritonpy_types import TraceLevel
 
 from ..serving import NO_PORTS, write_model
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy.types import DTYPES
 from tritonpy_ipc import VERSION, Endpoint, Frame, Kind
 from tritonpy_ipc.progress import Progress
 from tritonpy_ipc.sequence_frame import write_sequence_frame
 from tritonpy_ipc.windows import NO_REQUEST
+from tritonpy_types import DTYPES
 
 WAIT_S = 30.0
 FINAL, EMPTY = 1, 2

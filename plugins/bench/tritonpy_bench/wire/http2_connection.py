@@ -188,9 +188,8 @@ class ClientConnection(asyncio.Protocol):
         window = _FRAME.pack(4 << 8 | _WINDOW_UPDATE, 0, 0) + struct.pack(
             ">I", _LARGEST_WINDOW - _DEFAULT_WINDOW
         )
-        transport.write(
-            _PREFACE + _FRAME.pack(len(settings) << 8 | _SETTINGS, 0, 0) + settings + window
-        )  # type: ignore[attr-defined]
+        head = _PREFACE + _FRAME.pack(len(settings) << 8 | _SETTINGS, 0, 0)
+        transport.write(head + settings + window)  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
         """Process the complete frames; frames sent in response are written together."""

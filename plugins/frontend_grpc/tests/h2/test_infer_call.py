@@ -12,10 +12,10 @@ import pytest
 
 from tritonpy import now_ns
 from tritonpy.tracing import TraceFamily, Tracer
-from tritonpy.types import TraceLevel
 from tritonpy_frontend_grpc.h2 import long_message
 from tritonpy_frontend_grpc.h2.long_message import MIN_BYTES
 from tritonpy_frontend_grpc.status import SHUTTING_DOWN
+from tritonpy_types import TraceLevel
 
 from ..fake_engine import FakeEngine, echo, eventually, run
 from .fake_streams import Server

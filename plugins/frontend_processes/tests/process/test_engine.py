@@ -9,11 +9,11 @@ import pytest
 from plugins.frontend_processes.tests.linked import linked
 from tritonpy.api.engine import Engine, OperationCall
 from tritonpy.api.router import ForwardingEngine
-from tritonpy.errors import Cancelled, DecoupledRefused
-from tritonpy.types import InferRequest, Tensor
 from tritonpy_testing.contracts.engine import EngineContract
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types import InferRequest, Tensor
+from tritonpy_types.errors import Cancelled, DecoupledRefused
 
 
 @contextmanager

@@ -5,11 +5,11 @@ import pytest
 
 from plugins.frontend_processes.tests.linked import linked
 from plugins.frontend_processes.tests.test_frontend_session import HoldingEngine
-from tritonpy.errors import Internal
-from tritonpy.types import InferRequest, RegionSlice, Tensor
 from tritonpy_frontend_processes import kinds
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types import InferRequest, RegionSlice, Tensor
+from tritonpy_types.errors import Internal
 
 
 def request_of(recorder: RecordingSink, elements: int, **fields: object) -> InferRequest:

@@ -6,9 +6,9 @@ import pytest
 
 from plugins.frontend_processes.tests.linked import linked
 from tritonpy.custom_metrics import MetricKind
-from tritonpy.errors import InvalidArgument, Unavailable
 from tritonpy_engine_rpc.remote_metrics import RemoteMetrics, ServerLink
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types.errors import InvalidArgument, Unavailable
 
 
 def test_threads_and_the_loop_call_at_the_same_time() -> None:

@@ -4,10 +4,10 @@ from plugins.frontend_processes.tests.linked import linked
 from plugins.frontend_processes.tests.test_frontend_session import until
 from tritonpy.api.trace_sink import TraceSettings, TraceSink
 from tritonpy.tracing.tracing import Tracing
-from tritonpy.types import InferRequest, TraceFamily
 from tritonpy_frontend_processes.start_message import TracerState
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types import InferRequest, TraceFamily
 
 STATE = TracerState(active=True, headers=("traceparent",))
 

@@ -7,7 +7,7 @@ import pytest
 
 from core.tests.toys.doubler import Doubler, Gate, gated
 from tritonpy.api.backend import Backend
-from tritonpy.errors import InvalidArgument, Unavailable
+from tritonpy_types.errors import InvalidArgument, Unavailable
 from tritonpy_workers.backend_process.class_reference import reference_of, resolve
 
 

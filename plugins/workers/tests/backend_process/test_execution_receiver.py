@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from plugins.workers.tests.backend_process.wire import Wire, context
-from tritonpy.types import InferRequest, OutputSpec, SequenceInfo, Tensor
-from tritonpy.types.request import UNOWNED
 from tritonpy_ipc import Kind
 from tritonpy_ipc.rpc_client import RpcClient
 from tritonpy_ipc.sequence_frame import SequenceHeader, SequenceSlot, write_sequence_frame
 from tritonpy_ipc.waiter import Waiter
 from tritonpy_ipc.windows import MAX_BYTES, Windows
+from tritonpy_types import InferRequest, OutputSpec, SequenceInfo, Tensor
+from tritonpy_types.request import UNOWNED
 from tritonpy_workers.backend_process.execution import ReceivedExecution
 from tritonpy_workers.backend_process.execution_receiver import ExecutionReceiver
 

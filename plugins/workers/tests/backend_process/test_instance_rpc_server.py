@@ -7,9 +7,9 @@ import pytest
 
 from plugins.workers.tests.backend_process.wire import Wire
 from tritonpy.api.engine import MemoryUsage
-from tritonpy.errors import Unavailable
 from tritonpy_ipc import Kind
 from tritonpy_ipc.waiter import Waiter
+from tritonpy_types.errors import Unavailable
 from tritonpy_workers.backend_process.instance_rpc_server import InstanceRpcServer
 
 

@@ -11,10 +11,10 @@ import pytest
 from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.isolated import ROOT
 from plugins.workers.tests.backend_process.wire import WAIT_S, Wire, context
-from tritonpy.errors import Code, InvalidArgument, Unavailable
-from tritonpy.types import Tensor
 from tritonpy_ipc import Frame, Kind
 from tritonpy_ipc.progress import Progress
+from tritonpy_types import Tensor
+from tritonpy_types.errors import Code, InvalidArgument, Unavailable
 from tritonpy_workers.backend_process import SpawnLauncher
 
 

@@ -13,16 +13,6 @@ import pytest
 from plugins.workers.tests.fake_worker import model_context, nothing_more, registry_of
 from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.engine import Engine
-from tritonpy.errors import Internal, InvalidArgument, ResourceExhausted, Unsupported
-from tritonpy.types import (
-    DTYPES,
-    CallbackSink,
-    InferRequest,
-    InferResponse,
-    OutputSpec,
-    SequenceInfo,
-    Tensor,
-)
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_ipc import Frame
 from tritonpy_ipc.channel import Channel, ChannelClosed
@@ -31,6 +21,16 @@ from tritonpy_ipc.waiter import Waiter
 from tritonpy_testing.contracts.engine import EngineContract
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_types import (
+    DTYPES,
+    CallbackSink,
+    InferRequest,
+    InferResponse,
+    OutputSpec,
+    SequenceInfo,
+    Tensor,
+)
+from tritonpy_types.errors import Internal, InvalidArgument, ResourceExhausted, Unsupported
 from tritonpy_workers.backend_process.calls import RemoteCalls
 from tritonpy_workers.backend_process.remote_engine import RemoteEngine
 from tritonpy_workers.backend_process.rpc_caller import rpc_caller

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from plugins.workers.tests.backend_process.wire import Wire, execution_of, response_of
-from tritonpy.errors import Internal, InvalidArgument, NotFound
-from tritonpy.types import InferResponse, Tensor
 from tritonpy_ipc.rpc_client import RpcClient
 from tritonpy_ipc.windows import MAX_BYTES, MAX_RESPONSES, Windows
+from tritonpy_types import InferResponse, Tensor
+from tritonpy_types.errors import Internal, InvalidArgument, NotFound
 from tritonpy_workers.backend_process.execution import ReceivedExecution
 from tritonpy_workers.backend_process.response_frame import EMPTY, FINAL
 from tritonpy_workers.backend_process.response_sender import ResponseSender

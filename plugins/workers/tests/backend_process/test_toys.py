@@ -15,10 +15,10 @@ from core.tests.toys.rescheduling import (
     ReschedulingScheduler,
 )
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers
-from tritonpy.errors import Internal, ResourceExhausted
-from tritonpy.types import SequenceInfo
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_types import SequenceInfo
+from tritonpy_types.errors import Internal, ResourceExhausted
 
 BATCHES = "dynamic_batching {}"
 

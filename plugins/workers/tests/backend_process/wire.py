@@ -13,10 +13,10 @@ import numpy as np
 
 from plugins.workers.tests.fake_worker import model_context
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.types import DTYPES, Batch, InferRequest, InferResponse, Tensor
-from tritonpy.types.request import UNOWNED
 from tritonpy_ipc import Endpoint, Frame, Kind
 from tritonpy_ipc.channel import Channel
+from tritonpy_types import DTYPES, Batch, InferRequest, InferResponse, Tensor
+from tritonpy_types.request import UNOWNED
 from tritonpy_workers.backend_process.execution import ReceivedExecution
 
 WAIT_S = 10

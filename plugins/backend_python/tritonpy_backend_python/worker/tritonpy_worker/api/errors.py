@@ -26,12 +26,13 @@ class ErrorCode(Enumeration):
 
     @classmethod
     def _missing_(cls, value: object) -> ErrorCode | None:
-        return {
+        codes: dict[object, ErrorCode] = {
             8: cls.INVALID_ARG,
             9: cls.INVALID_ARG,
             10: cls.UNAVAILABLE,
             11: cls.INVALID_ARG,
-        }.get(value)  # type: ignore[call-overload, no-any-return]
+        }
+        return codes.get(value)
 
 
 ErrorCode.__name__ = "__ErrorCode"  # so that it prints like Triton's
