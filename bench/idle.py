@@ -19,7 +19,7 @@ from bench.comparison_rows import TRANSPORTS
 from bench.processes import Running
 from bench.program import OWN_FLAGS, parser_of, run
 from bench.rows import Case
-from tritonpy.cli.serve import allow_many_open_files
+from tritonpy_serve.command import allow_many_open_files
 
 IN_FLIGHT = 32
 GOAL = 0.9

@@ -34,7 +34,7 @@ _SETTINGS = {
     "collector off": "i.gc.set_threshold = lambda *_: i.gc.disable()",
     "freed memory returned to the system immediately": "i.MALLOC_OPTIONS = ()",
     "asyncio's own loop": (
-        "import asyncio, tritonpy.event_loops as l; l.event_loop_factory = lambda: "
+        "import asyncio, tritonpy.server.event_loops as l; l.event_loop_factory = lambda: "
         "asyncio.new_event_loop"
     ),
     "no execution on the event loop": (
@@ -42,7 +42,7 @@ _SETTINGS = {
     ),
 }
 _PROGRAM = (
-    "import sys, tritonpy.interpreter as i; {change}; from tritonpy.cli import main; "
+    "import sys, tritonpy.server.interpreter as i; {change}; from tritonpy.cli import main; "
     "sys.exit(main())"
 )
 

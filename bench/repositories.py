@@ -20,7 +20,7 @@ from plugins.repo_cloud.tests.stores.gcs import Gcs
 from plugins.repo_cloud.tests.stores.proxy import FaultyProxy, Request
 from plugins.repo_cloud.tests.stores.store_folder import StoreFolder
 from tritonpy import Backend, hookimpl
-from tritonpy.embedded_server import running_server
+from tritonpy.server.embedded import running_server
 
 CONFIG = (
     b'backend: "reader" input { name: "IN" data_type: TYPE_INT32 dims: 1 } '

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tritonpy import StartupError
-from tritonpy.cli.main import main
+from tritonpy.cli import main
 from tritonpy_testing import (
     InferenceServerException,
     InferInput,

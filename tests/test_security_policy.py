@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from tritonpy import Options
-from tritonpy.cli.serve import FLAGS
 from tritonpy.config.server import ServerConfig
 from tritonpy.plugins import make_plugin_manager
+from tritonpy_serve.command import FLAGS
 
 ROOT = Path(__file__).resolve().parent.parent
 POLICY = (ROOT / "SECURITY.md").read_text(encoding="utf-8")

@@ -39,6 +39,7 @@ NAMESPACES = (
     "plugins",
     "repository",
     "scheduling",
+    "server",
     "tracing",
 )
 # A second import root inside a plugin: it runs in the interpreter of a model.

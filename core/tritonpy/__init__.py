@@ -55,7 +55,7 @@ from tritonpy_types.errors import (
 )
 
 if TYPE_CHECKING:
-    from tritonpy.embedded_server import RunningServer, running_server
+    from tritonpy.server.embedded import RunningServer, running_server
 
 __version__ = SERVER_VERSION
 
@@ -110,7 +110,7 @@ __all__ = [
 # Imported on first use: they need protobuf or the whole server, or belong to an optional feature.
 _LAZY = {
     name: module
-    for module, names in {"tritonpy.embedded_server": ("RunningServer", "running_server")}.items()
+    for module, names in {"tritonpy.server.embedded": ("RunningServer", "running_server")}.items()
     for name in names
 }
 
@@ -152,6 +152,7 @@ _NAMESPACES = (
     "plugins",
     "repository",
     "scheduling",
+    "server",
     "tracing",
 )
 

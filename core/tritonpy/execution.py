@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tritonpy.api.worker import Launcher, SpawnedProcess, WorkerProcess
     from tritonpy.batching.batch_layout import BatchLayout
     from tritonpy.batching.gather import gather, scatter
-    from tritonpy.event_loops import event_loop_factory
-    from tritonpy.interpreter import prepare_interpreter, settle_interpreter
     from tritonpy.logs import LOG_FIELDS, LOGGER
     from tritonpy.model_log import LogLineMessage, LogRecordMessage, ModelLog, write_record
     from tritonpy.runners.batch_callbacks import BatchCallbacks
@@ -48,6 +46,8 @@ if TYPE_CHECKING:
         WarmupSample,
         warmup_executions,
     )
+    from tritonpy.server.event_loops import event_loop_factory
+    from tritonpy.server.interpreter import prepare_interpreter, settle_interpreter
     from tritonpy.statistics.memory import total_memory_usage
     from tritonpy_types import CPU, Owner
     from tritonpy_types.errors import exception_text
@@ -125,8 +125,8 @@ __getattr__ = lazy_names(
         "tritonpy.batching.batch_layout": ("BatchLayout",),
         "tritonpy.batching.gather": ("gather", "scatter"),
         "tritonpy_types.errors": ("exception_text",),
-        "tritonpy.event_loops": ("event_loop_factory",),
-        "tritonpy.interpreter": ("prepare_interpreter", "settle_interpreter"),
+        "tritonpy.server.event_loops": ("event_loop_factory",),
+        "tritonpy.server.interpreter": ("prepare_interpreter", "settle_interpreter"),
         "tritonpy.logs": ("LOGGER", "LOG_FIELDS"),
         "tritonpy.model_log": ("LogLineMessage", "LogRecordMessage", "ModelLog", "write_record"),
         "tritonpy.runners.batch_callbacks": ("BatchCallbacks",),

@@ -18,9 +18,9 @@ from tritonpy.auth.authorizer import (
 )
 from tritonpy.auth.denials import Denials
 from tritonpy.config.server import InvalidServerConfig, decode_server_config
-from tritonpy.factories import make_authorizer
 from tritonpy.metrics import CustomMetrics, ModelMetrics
 from tritonpy.plugins import NoOptions, PluginError, install_command, make_plugin_manager
+from tritonpy.server.factories import make_authorizer
 
 
 class Keys(Authenticator):
@@ -231,7 +231,7 @@ def test_a_server_without_authenticators_imports_no_authorizer():
     script = """
 import sys
 from tritonpy.config.server import decode_server_config
-from tritonpy.server import build
+from tritonpy.server.server import build
 import tritonpy_frontend_http.frontend, tritonpy_frontend_grpc.grpcio.frontend, tritonpy_metrics_prometheus.frontend
 build(decode_server_config({"frontends": {"http": {"port": 0}, "grpc": {"port": 0}, "metrics": {"port": 0}}}))
 print(sorted(name for name in sys.modules if name.startswith(("tritonpy.auth.", "tritonpy_auth_api_keys.", "tritonpy_auth_jwt.", "jwt"))

@@ -31,7 +31,7 @@ from core.tests.toys.serving import (
 )
 from tritonpy.api.backend import Array, Backend
 from tritonpy.api.engine import Duration
-from tritonpy.server import Server
+from tritonpy.server.server import Server
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_types import Batch, InferRequest, InferResponse, OutputSpec, SequenceInfo, Tensor

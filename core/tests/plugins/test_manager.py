@@ -228,7 +228,8 @@ def test_known_names_lead_to_their_distribution() -> None:
     assert package_of("tritonpy_backends", "nothing") is None
     assert package_of("tritonpy_repo_agents", "sealed") == "tritonpy-agent-sealed"
     assert package_of("tritonpy_commands", "bench") == "tritonpy-bench"
-    assert package_of("tritonpy_commands", "serve") is None
+    assert package_of("tritonpy_commands", "serve") == "tritonpy-serve"
+    assert package_of("tritonpy_commands", "plugins") is None
 
 
 def test_every_table_belongs_to_a_hook() -> None:

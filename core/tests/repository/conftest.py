@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tritonpy.server import Server
+from tritonpy.server.server import Server
 from tritonpy_testing import ModelRepository, RecordingSink
 
 from ..toys.serving import ToyPlugin, ask, numbers, serving, toy_plugins

@@ -18,7 +18,7 @@ from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.model import request_check
 from tritonpy.runners import inline_policy, pooled_instance
-from tritonpy.server import Server
+from tritonpy.server.server import Server
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_types import Batch, CallbackSink, InferRequest, InferResponse, Tensor

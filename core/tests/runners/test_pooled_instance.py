@@ -177,7 +177,7 @@ def test_an_instance_never_executes_twice_at_the_same_time(
 def test_more_busy_instances_than_threads_all_progress(
     model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tritonpy.server.EXECUTION_THREADS", 2)
+    monkeypatch.setattr("tritonpy.server.server.EXECUTION_THREADS", 2)
     requested = threading.Event()
 
     class Held(AnyThread):
@@ -242,7 +242,7 @@ def test_leases_never_overlap_and_waiting_for_one_takes_no_thread(
     model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "tritonpy.server.EXECUTION_THREADS", 1
+        "tritonpy.server.server.EXECUTION_THREADS", 1
     )  # a waiting thread would keep the others from executing
     inside = threading.Lock()
 

@@ -13,7 +13,7 @@ import numpy as np
 from tritonpy.api.backend import Backend
 from tritonpy.api.cache import Cache
 from tritonpy.hookspecs import hookimpl
-from tritonpy.server import Server
+from tritonpy.server.server import Server
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_types import Batch, InferRequest, Tensor

@@ -8,7 +8,7 @@ from typing import Any
 
 from tritonpy.api.backend import Backend
 from tritonpy.api.scheduler import Scheduler
-from tritonpy.server import Server
+from tritonpy.server.server import Server
 from tritonpy_testing.model_repository import ModelRepository
 
 from .rescheduling import ReschedulingScheduler

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tritonpy.api.engine import Engine
-from tritonpy.server import Server
+from tritonpy.server.server import Server
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_types.errors import InvalidArgument, TritonError

@@ -22,6 +22,10 @@ class Command(ABC):
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add arguments to `parser` (optional)."""
 
+    def appendix(self) -> str:
+        """Return the last part of the complete help (optional)."""
+        return ""
+
     @abstractmethod
     def run(self, arguments: argparse.Namespace) -> int:
         """Run the subcommand and return its exit status."""

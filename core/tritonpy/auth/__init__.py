@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         Restrictions,
         check_restrictions,
     )
-    from tritonpy.factories import make_authorizer
+    from tritonpy.server.factories import make_authorizer
 
 __all__ = [
     "ApiCategory",
@@ -52,7 +52,7 @@ __getattr__ = lazy_names(
         "tritonpy.auth.authorizer": ("Authorizer", "Rights", "bearer_token", "joined_headers"),
         "tritonpy.auth.header_forwarding": ("HeaderForwarding", "compile_pattern", "keep_headers"),
         "tritonpy.auth.refreshed_value": ("ChangedFile", "RefreshedValue"),
-        "tritonpy.factories": ("make_authorizer",),
+        "tritonpy.server.factories": ("make_authorizer",),
         "tritonpy.auth.restriction": (
             "ApiCategory",
             "Restriction",

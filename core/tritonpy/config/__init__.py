@@ -14,8 +14,15 @@ if TYPE_CHECKING:
     from tritonpy.config.server import ServerConfig, decode_server_config
     from tritonpy.config.server.expectation import ByteSize, description
     from tritonpy.config.server.invalid_server_config import InvalidServerConfig
-    from tritonpy.config.server.option_decoder import decode_options
-    from tritonpy.config.server.sections import DeviceSettings, parse_resource
+    from tritonpy.config.server.option_decoder import BOOLEANS, decode_options
+    from tritonpy.config.server.relative_paths import anchor_paths
+    from tritonpy.config.server.sections import (
+        DeviceSettings,
+        parse_resource,
+        read_lenient_quantiles,
+    )
+    from tritonpy.config.server.server_config import RepositorySettings
+    from tritonpy.config.server.server_yaml import read_server_yaml
     from tritonpy_model_config.completion import merge_auto_complete
     from tritonpy_model_config.config_dict import config_to_dict
     from tritonpy_model_config.model_files import resolve_model_file
@@ -44,13 +51,16 @@ if TYPE_CHECKING:
     from tritonpy_types import DATATYPE_OF_NUMBER, DataType, datatype_of
 
 __all__ = [
+    "BOOLEANS",
     "DATATYPE_OF_NUMBER",
     "MOST_THREADS",
     "ByteSize",
     "DataType",
     "DeviceSettings",
     "InvalidServerConfig",
+    "RepositorySettings",
     "ServerConfig",
+    "anchor_paths",
     "called_model",
     "config_from_json",
     "config_to_dict",
@@ -72,6 +82,8 @@ __all__ = [
     "parse_byte_size",
     "parse_resource",
     "read_config_text",
+    "read_lenient_quantiles",
+    "read_server_yaml",
     "resolve_model_file",
     "set_dims",
     "shape_text",
@@ -108,9 +120,16 @@ __getattr__ = lazy_names(
         ),
         "tritonpy.config.server": ("ServerConfig", "decode_server_config"),
         "tritonpy.config.server.expectation": ("ByteSize", "description"),
+        "tritonpy.config.server.relative_paths": ("anchor_paths",),
+        "tritonpy.config.server.server_config": ("RepositorySettings",),
+        "tritonpy.config.server.server_yaml": ("read_server_yaml",),
         "tritonpy.config.server.invalid_server_config": ("InvalidServerConfig",),
-        "tritonpy.config.server.option_decoder": ("decode_options",),
-        "tritonpy.config.server.sections": ("DeviceSettings", "parse_resource"),
+        "tritonpy.config.server.option_decoder": ("BOOLEANS", "decode_options"),
+        "tritonpy.config.server.sections": (
+            "DeviceSettings",
+            "parse_resource",
+            "read_lenient_quantiles",
+        ),
         "tritonpy_types": ("DATATYPE_OF_NUMBER", "DataType", "datatype_of"),
     },
 )

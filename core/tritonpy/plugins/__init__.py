@@ -13,20 +13,32 @@ from tritonpy.lazy_names import lazy_names
 if TYPE_CHECKING:
     from tritonpy.api.options import NoOptions
     from tritonpy.installation import install_command
+    from tritonpy.plugins.backends import Backends
     from tritonpy.plugins.manager import (
         PluginInfo,
         PluginManager,
         Registration,
         make_plugin_manager,
     )
+    from tritonpy.plugins.option_descriptions import describe_options
+    from tritonpy.plugins.options import (
+        PLUGIN_SECTIONS,
+        check_plugin_options,
+        describe_plugin_options,
+    )
     from tritonpy_types.errors import PluginError
 
 __all__ = [
+    "PLUGIN_SECTIONS",
+    "Backends",
     "NoOptions",
     "PluginError",
     "PluginInfo",
     "PluginManager",
     "Registration",
+    "check_plugin_options",
+    "describe_options",
+    "describe_plugin_options",
     "install_command",
     "make_plugin_manager",
 ]
@@ -37,6 +49,13 @@ __getattr__ = lazy_names(
         "tritonpy.api.options": ("NoOptions",),
         "tritonpy_types.errors": ("PluginError",),
         "tritonpy.installation": ("install_command",),
+        "tritonpy.plugins.backends": ("Backends",),
+        "tritonpy.plugins.option_descriptions": ("describe_options",),
+        "tritonpy.plugins.options": (
+            "PLUGIN_SECTIONS",
+            "check_plugin_options",
+            "describe_plugin_options",
+        ),
         "tritonpy.plugins.manager": (
             "PluginInfo",
             "PluginManager",

@@ -63,6 +63,7 @@ PACKAGES = {
         "bench": "tritonpy-bench",
         "debug": "tritonpy-backend-python",
         "seal": "tritonpy-agent-sealed",
+        "serve": "tritonpy-serve",
     },
 }
 
@@ -133,14 +134,18 @@ class PluginManager:
         """The event hooks: `manager.hook.tritonpy_server_started(engine=engine)`."""
         return self._pluggy.hook
 
-    def discover(self, disable: Collection[str] = ()) -> None:
+    def discover(self, disable: Collection[str] = (), only: str | None = None) -> None:
         """Load every installed plugin whose entry point and distribution are not in `disable`.
+
+        `only` is the name of the single entry point to load.
 
         Raises PluginError that names the distribution, if a plugin cannot be imported or needs
         another API version.
         """
         known = set()
-        for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        found = entry_points(group=GROUP)
+        selected = found if only is None else found.select(name=only)
+        for entry in sorted(selected, key=lambda entry: entry.name):
             distribution = entry.dist.name if entry.dist else entry.value
             known |= {entry.name, distribution}
             if entry.name not in disable and distribution not in disable:
@@ -255,14 +260,19 @@ class PluginManager:
         return table
 
 
-def make_plugin_manager(discover: bool = True, disable: Collection[str] = ()) -> PluginManager:
-    """Return a plugin manager. Tests pass `discover=False` and register plugins themselves."""
+def make_plugin_manager(
+    discover: bool = True, disable: Collection[str] = (), only: str | None = None
+) -> PluginManager:
+    """Return a plugin manager with all plugins, or with the one of the entry point `only`.
+
+    Tests pass `discover=False` and register plugins themselves.
+    """
     manager = PluginManager()
     if os.environ.get("TRITONPY_TRACE_HOOKS") == "1":
         manager._pluggy.trace.root.setwriter(sys.stderr.write)
         manager._pluggy.enable_tracing()
     if discover:
-        manager.discover(disable)
+        manager.discover(disable, only)
     return manager
 
 

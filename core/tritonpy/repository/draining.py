@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
 from tritonpy.api.repo_agent import AgentAction
-from tritonpy.interpreter import return_free_memory
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.repository.model_table import UNLOADED, ModelTable, State
 from tritonpy.repository.prepared_model import PreparedModel
+from tritonpy.server.interpreter import return_free_memory
 
 log = logging.getLogger("tritonpy.repository")
 

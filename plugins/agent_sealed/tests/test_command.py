@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import tritonpy_agent_sealed
-from tritonpy.cli.main import main
+from tritonpy.cli import main
 from tritonpy_agent_sealed.command import SealCommand
 from tritonpy_testing import CommandContract
 

@@ -7,7 +7,7 @@ import pytest
 import tritonpy_auth_api_keys
 from tritonpy import StartupError
 from tritonpy.auth import Verb
-from tritonpy.cli.main import main
+from tritonpy.cli import main
 from tritonpy_auth_api_keys.command import ApiKeyCommand
 from tritonpy_auth_api_keys.key import matches_hash
 from tritonpy_auth_api_keys.key_file import parse_key_file

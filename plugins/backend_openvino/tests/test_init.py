@@ -11,7 +11,7 @@ import pytest
     [
         "import tritonpy_backend_openvino",
         "import tritonpy_backend_openvino.backend",
-        "from tritonpy.cli.main import main; main(['plugins'])",
+        "from tritonpy.cli import main; main(['plugins'])",
     ],
 )
 def test_openvino_is_imported_with_the_first_model(script):

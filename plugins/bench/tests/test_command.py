@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import tritonpy_bench
-from tritonpy.cli.main import main
+from tritonpy.cli import main
 from tritonpy_bench.command import BenchCommand
 from tritonpy_testing import CommandContract
 
@@ -234,12 +234,12 @@ def test_a_missing_model_is_reported_with_the_servers_text(server, capsys, proto
 
 def test_the_help_of_other_commands_does_not_import_bench_modules():
     script = (
-        "import sys; from tritonpy.cli.main import main; main(['--help']); "
+        "import sys; from tritonpy.cli import main; main(['--help']); "
         "print([name for name in ('rich', 'uvloop', 'httptools', 'grpc') if name in sys.modules "
         "and name not in before], [name for name in sys.modules if name.startswith('tritonpy_bench')])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys; import tritonpy.cli.main; before = set(sys.modules); {script}"],
+        [sys.executable, "-c", f"import sys; import tritonpy.cli; before = set(sys.modules); {script}"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     loaded = done.stdout.splitlines()[-1]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonpy.cli.main import main
+from tritonpy.cli import main
 from tritonpy_bench.command import BenchCommand
 from tritonpy_bench.flags import add_flags
 from tritonpy_testing import running_server

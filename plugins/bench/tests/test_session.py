@@ -13,7 +13,7 @@ from itertools import groupby
 import psutil
 import pytest
 
-from tritonpy.cli.main import main
+from tritonpy.cli import main
 
 from .toy_http import http_response, kserve, toy_http
 

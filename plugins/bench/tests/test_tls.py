@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 import trustme
 
-from tritonpy.cli.main import main
+from tritonpy.cli import main
 from tritonpy_testing import ModelRepository, running_server
 
 from .bench_models import BenchModels, write_models

@@ -19,7 +19,7 @@ def test_a_server_in_another_mode_does_not_import_opentelemetry() -> None:
     code = (
         "import sys\n"
         "from tritonpy.config.server import decode_server_config\n"
-        "from tritonpy.server import build\n"
+        "from tritonpy.server.server import build\n"
         "build(decode_server_config({}))\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"
     )

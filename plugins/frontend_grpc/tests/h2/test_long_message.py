@@ -53,7 +53,7 @@ def test_buffers_are_allocated_for_incomplete_long_messages(start, expected):
 
 ALLOCATE = """
 from resource import getpagesize
-from tritonpy.interpreter import prepare_interpreter
+from tritonpy.server.interpreter import prepare_interpreter
 from tritonpy_frontend_grpc.h2.long_message import LongMessage
 
 def resident():

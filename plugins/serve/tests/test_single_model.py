@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonpy import Backend, StartupError, hookimpl
+from tritonpy.plugins import install_command, make_plugin_manager
+from tritonpy_model_config.known_backends import BackendFiles
+from tritonpy_serve.command import default_filename, single_model_repository
+
+INSTALLED = [
+    BackendFiles("onnxruntime", (), ("model.onnx",)),
+    BackendFiles("toy", (), ("model.toy", "other.onnx")),
+]
+
+
+class ToyBackend(Backend):
+    default_filenames = ("model.toy",)
+
+
+class Toys:
+    @hookimpl
+    def tritonpy_backends(self):
+        return {"toy": ToyBackend}
+
+
+@pytest.fixture
+def manager():
+    manager = make_plugin_manager(discover=False)
+    manager.register(Toys(), "toys")
+    return manager
+
+
+def test_the_suffix_chooses_the_file_name(tmp_path):
+    assert default_filename(tmp_path / "resnet.v2.onnx", INSTALLED) == "model.onnx"
+    assert default_filename(tmp_path / "a.toy", INSTALLED) == "model.toy"
+
+
+def test_an_unknown_suffix_is_reported_with_the_known_ones_and_the_package(tmp_path):
+    with pytest.raises(StartupError) as caught:
+        default_filename(tmp_path / "a.pt", INSTALLED)
+    text = str(caught.value)
+    assert "supported suffixes: .onnx (onnxruntime), .toy (toy)" in text
+    assert text.endswith(install_command("tritonpy-backend-torch"))
+
+
+@pytest.mark.parametrize("name", ["a.docx", "noending"])
+def test_a_suffix_without_a_backend_suggests_a_repository(tmp_path, name):
+    with pytest.raises(StartupError, match=r"supported suffixes: none.*--model-repository"):
+        default_filename(tmp_path / name, [])
+
+
+def test_a_folder_of_models_suggests_its_flag(tmp_path):
+    with pytest.raises(StartupError, match=f"is a folder.* --model-repository={tmp_path}"):
+        default_filename(tmp_path, INSTALLED)
+
+
+def test_a_file_becomes_a_temporary_repository(tmp_path, manager):
+    model = tmp_path / "digits.v1.toy"
+    model.write_text("weights")
+    (tmp_path / "digits.v1.toy.data").write_text("more")
+    (tmp_path / "unrelated").write_text("")
+    with single_model_repository(model, manager) as repository:
+        files = {
+            str(path.relative_to(repository)): path.read_text()
+            for path in repository.rglob("*")
+            if path.is_file()
+        }
+        assert files == {
+            "digits.v1/1/model.toy": "weights",
+            "digits.v1/1/digits.v1.toy.data": "more",
+        }
+    assert not repository.exists()
+    assert model.read_text() == "weights"
+
+
+def test_weights_of_the_same_name_are_included_without_preferred_models(tmp_path, manager):
+    for name in ("digits.toy", "digits.bin", "digits.onnx", "digit.bin"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "digits.data").mkdir()
+    with single_model_repository(tmp_path / "digits.toy", manager) as repository:
+        assert {
+            path.name: path.read_text() for path in (repository / "digits" / "1").iterdir()
+        } == {
+            "model.toy": "digits.toy",
+            "model.bin": "digits.bin",
+        }
+
+
+def test_a_missing_model_is_named(tmp_path, manager):
+    with (
+        pytest.raises(StartupError, match="does not exist"),
+        single_model_repository(tmp_path / "a.toy", manager),
+    ):
+        pass
