@@ -21,9 +21,9 @@ import tritonpy
 import tritonpy_testing
 from tests import run
 from tritonpy import Code, Options, TritonError, error_of, hookspecs
-from tritonpy.config.server import ServerConfig
-from tritonpy.config.server.expectation import description
 from tritonpy.plugins import make_plugin_manager
+from tritonpy_config.server import ServerConfig
+from tritonpy_config.server.expectation import description
 from tritonpy_types import errors
 
 ROOT = Path(__file__).resolve().parent.parent

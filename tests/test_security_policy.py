@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from tritonpy import Options
-from tritonpy.config.server import ServerConfig
 from tritonpy.plugins import make_plugin_manager
+from tritonpy_config.server import ServerConfig
 from tritonpy_serve.command import FLAGS
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -26,7 +26,7 @@ STANDALONE = ("tritonpy_ipc", "tritonpy_http1", "tritonpy_http2", PROTOS)
 BELOW_CORE = {
     "tritonpy_ipc": (),
     "tritonpy_types": (PROTOS,),
-    "tritonpy_model_config": ("tritonpy_types", PROTOS),
+    "tritonpy_config": ("tritonpy_types", PROTOS),
 }
 # The namespaces of the core that plugins and libraries import from, besides `tritonpy` itself. The
 # modules of a namespace that is a package are private.

@@ -7,7 +7,8 @@ import pytest
 
 from plugins.workers.tests.fake_worker import model_context
 from tritonpy.api.contexts import InstanceContext
-from tritonpy.logs import LogSettings, configure_logging
+from tritonpy.frontend import LogSettings
+from tritonpy.logs import configure_logging
 from tritonpy.model_log import LogLineMessage, ModelLog
 from tritonpy_testing.toy_engine import ToyEngine
 

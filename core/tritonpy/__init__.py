@@ -16,8 +16,9 @@ from tritonpy.api.command import Command
 from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.device import ModelMemory
 from tritonpy.api.engine import Engine, MemoryUsage
-from tritonpy.api.options import SERVER_VERSION, Options
 from tritonpy.hookspecs import hookimpl
+from tritonpy.version import SERVER_VERSION
+from tritonpy_config.options import Options
 from tritonpy_types import (
     DATATYPES,
     DTYPES,

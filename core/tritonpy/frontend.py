@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tritonpy.call_threads import LOAD_CALLS, MODEL_CALLS
     from tritonpy.decompression import decompressed
     from tritonpy.engine.operations import Operations
-    from tritonpy.logs import LogChanges, LogSettings, follow_log_settings, log_settings
+    from tritonpy.logs import follow_log_settings, log_settings
     from tritonpy.network.acceptor import Acceptor, Descriptors, Evictable, delivered, unread
     from tritonpy.network.frontend_options import HttpConnectionOptions, TlsOptions
     from tritonpy.network.port_claim import claim_port
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from tritonpy.shared_memory import Regions, hold_regions
     from tritonpy.tracing.file_sink import FileOptions, FileSink
+    from tritonpy_config.server.log_settings import LogChanges, LogSettings
     from tritonpy_types import (
         ITEMSIZES,
         NO_PARAMETERS,
@@ -149,7 +150,8 @@ __getattr__ = lazy_names(
         "tritonpy.decompression": ("decompressed",),
         "tritonpy.engine.operations": ("Operations",),
         "tritonpy_types.error_ids": ("internal_error",),
-        "tritonpy.logs": ("LogChanges", "LogSettings", "follow_log_settings", "log_settings"),
+        "tritonpy.logs": ("follow_log_settings", "log_settings"),
+        "tritonpy_config.server.log_settings": ("LogChanges", "LogSettings"),
         "tritonpy.network.acceptor": (
             "Acceptor",
             "Descriptors",

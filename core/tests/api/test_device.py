@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy.api.device import DeviceUnavailable, ModelMemory, NoDevice
-from tritonpy.config.server.sections import DeviceSettings
+from tritonpy_config.server.sections import DeviceSettings
 from tritonpy_testing import DeviceContract
 from tritonpy_types.errors import Unavailable
 

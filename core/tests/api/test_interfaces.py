@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tritonpy
-from tritonpy.api.options import Options
+from tritonpy_config.options import Options
 
 REQUIRED = {
     tritonpy.Backend: set(),  # infer or execute

@@ -17,10 +17,10 @@ from tritonpy.auth.authorizer import (
     joined_headers,
 )
 from tritonpy.auth.denials import Denials
-from tritonpy.config.server import InvalidServerConfig, decode_server_config
 from tritonpy.metrics import CustomMetrics, ModelMetrics
 from tritonpy.plugins import NoOptions, PluginError, install_command, make_plugin_manager
 from tritonpy.server.factories import make_authorizer
+from tritonpy_config.server import InvalidServerConfig, decode_server_config
 
 
 class Keys(Authenticator):
@@ -230,7 +230,7 @@ def test_wrong_options_and_missing_plugins_are_named():
 def test_a_server_without_authenticators_imports_no_authorizer():
     script = """
 import sys
-from tritonpy.config.server import decode_server_config
+from tritonpy_config.server import decode_server_config
 from tritonpy.server.server import build
 import tritonpy_frontend_http.frontend, tritonpy_frontend_grpc.grpcio.frontend, tritonpy_metrics_prometheus.frontend
 build(decode_server_config({"frontends": {"http": {"port": 0}, "grpc": {"port": 0}, "metrics": {"port": 0}}}))

@@ -6,7 +6,7 @@ import pytest
 
 from tritonpy.auth import ApiCategory, Restriction, check_restrictions
 from tritonpy.auth.restriction import Restrictions
-from tritonpy.config.server import InvalidServerConfig, decode_options
+from tritonpy_config.server import InvalidServerConfig, decode_options
 
 SECRET = Restriction((ApiCategory.HEALTH, ApiCategory.METADATA), "Admin-Key", "secret")
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.api.contexts import ModelContext
-from tritonpy.api.options import NoOptions
 from tritonpy.batching.batch_layout import BatchLayout, flatten_ragged
 from tritonpy.batching.gather import gather, scatter
+from tritonpy_config.options import NoOptions
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_types import DATATYPE_OF_NUMBER, Batch, InferRequest, InferResponse, Tensor

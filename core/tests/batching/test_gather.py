@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.api.contexts import ModelContext
-from tritonpy.api.options import NoOptions
 from tritonpy.batching.gather import gather, scatter
+from tritonpy_config.options import NoOptions
 from tritonpy_ipc.blocks import Block, BlockInputs, BlockRow
 from tritonpy_ipc.signatures import Column, TensorSignature
 from tritonpy_testing.parse import model_config

@@ -10,14 +10,14 @@ import pytest
 
 from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.api.options import NoOptions
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.config.server.sections import LatencySettings
 from tritonpy.model.accounting import Accounting
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
+from tritonpy_config.options import NoOptions
+from tritonpy_config.server.sections import LatencySettings
 from tritonpy_testing.parse import model_config
 from tritonpy_types import Batch, CallbackSink, InferRequest, InferResponse
 from tritonpy_types.clock import now_ns

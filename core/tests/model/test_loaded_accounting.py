@@ -19,14 +19,14 @@ from hypothesis.stateful import (
 
 from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.api.options import NoOptions
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.config.server.sections import LatencySettings
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
+from tritonpy_config.options import NoOptions
+from tritonpy_config.server.sections import LatencySettings
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_testing.toy_engine import ToyEngine

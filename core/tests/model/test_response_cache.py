@@ -9,7 +9,6 @@ import pytest
 
 from core.tests.toys.caches import WAIT_S, Broken, MemoryCache, SlowCache
 from tritonpy.api.cache import Cache
-from tritonpy.api.options import NoOptions
 from tritonpy.model import response_cache
 from tritonpy.model.response_cache import (
     FAILURES,
@@ -20,6 +19,7 @@ from tritonpy.model.response_cache import (
     ResponseCache,
 )
 from tritonpy.runners.timer import Timer
+from tritonpy_config.options import NoOptions
 from tritonpy_types import Tensor
 
 KEY = bytes(32)

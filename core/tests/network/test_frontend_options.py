@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.config.server import InvalidServerConfig, decode_options
 from tritonpy.network.frontend_options import TlsOptions
+from tritonpy_config.server import InvalidServerConfig, decode_options
 
 PAIR = {"certificate_file": "c", "key_file": "k"}
 

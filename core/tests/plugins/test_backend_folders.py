@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonpy.config.server import ServerConfig
 from tritonpy.plugins.backends import BackendFolders
+from tritonpy_config.server import ServerConfig
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import pytest
 from msgspec import Meta
 
 from tritonpy import Backend, Options
-from tritonpy.config.server import InvalidServerConfig
 from tritonpy.plugins import PluginError, install_command
 from tritonpy.plugins.backends import BackendFolders, Backends
-from tritonpy_model_config.known_backends import BackendFiles
+from tritonpy_config.known_backends import BackendFiles
+from tritonpy_config.server import InvalidServerConfig
 
 from ..toys.serving import ToyPlugin, toy_plugins
 

@@ -8,7 +8,6 @@ import pytest
 from msgspec import Meta
 
 from tritonpy import Backend, Options, hookimpl
-from tritonpy.config.server import ByteSize, InvalidServerConfig, decode_server_config
 from tritonpy.frontend import Frontend, Transport
 from tritonpy.plugins import install_command, make_plugin_manager
 from tritonpy.plugins.options import (
@@ -17,6 +16,7 @@ from tritonpy.plugins.options import (
     describe_plugin_options,
     port_collisions,
 )
+from tritonpy_config.server import ByteSize, InvalidServerConfig, decode_server_config
 
 
 class PortOptions(Options, frozen=True):

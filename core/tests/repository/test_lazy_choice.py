@@ -5,10 +5,10 @@ import json
 import pytest
 
 from tritonpy.api.repository import ModelListing, RepositoryContext
-from tritonpy.config.server.sections import MemorySettings
 from tritonpy.repository.lazy_choice import lazy_choice
 from tritonpy.repository.local import LocalRepository
 from tritonpy.repository.sources import FoundModel
+from tritonpy_config.server.sections import MemorySettings
 from tritonpy_types.errors import InvalidArgument
 
 from ..toys.hoard import parameters

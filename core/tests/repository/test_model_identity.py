@@ -8,8 +8,8 @@ import pytest
 from google.protobuf import text_format
 
 from tritonpy.api.contexts import ModelContext
-from tritonpy.api.options import NoOptions
 from tritonpy.repository.model_loader import model_identity
+from tritonpy_config.options import NoOptions
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 

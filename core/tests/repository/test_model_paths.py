@@ -14,7 +14,7 @@ import pytest
 from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.server.server import Server
-from tritonpy_model_config.model_files import resolve_model_file
+from tritonpy_config.model_files import resolve_model_file
 from tritonpy_testing import ModelRepository, RecordingSink
 from tritonpy_types.errors import TritonError
 

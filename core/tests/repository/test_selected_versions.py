@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tritonpy.repository.local import LocalRepository
-from tritonpy_model_config.config_dict import config_to_dict
+from tritonpy_config.config_dict import config_to_dict
 from tritonpy_types.errors import InvalidArgument, NotFound, Unavailable
 
 from .agent_plugin import AGENTS, AgentPlugin

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from tritonpy.api.contexts import InstanceContext
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.slot import Slot
-from tritonpy_model_config.normalization import normalize
+from tritonpy_config.normalization import normalize
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing.parse import model_config
 from tritonpy_types import Batch, InferRequest

@@ -4,9 +4,9 @@ import pytest
 
 from core.tests.toys.device import ToyDevice
 from tritonpy.api.contexts import InstanceContext
-from tritonpy.config.server import InvalidServerConfig
-from tritonpy.config.server.sections import DeviceSettings
 from tritonpy.runners.gpu_limits import GpuLimits
+from tritonpy_config.server import InvalidServerConfig
+from tritonpy_config.server.sections import DeviceSettings
 from tritonpy_types.errors import Unavailable
 
 ON_CPU, ON_0, ON_1 = (

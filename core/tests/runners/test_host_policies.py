@@ -5,10 +5,10 @@ import os
 import pytest
 
 from tritonpy.api.contexts import InstanceContext
-from tritonpy.config.server import InvalidServerConfig
-from tritonpy.config.server.sections import HostPolicySettings
 from tritonpy.runners import host_policies
 from tritonpy.runners.host_policies import HostPolicies, HostPolicy, ranges
+from tritonpy_config.server import InvalidServerConfig
+from tritonpy_config.server.sections import HostPolicySettings
 
 HERE = os.sched_getaffinity(0)
 

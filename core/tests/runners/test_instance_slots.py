@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.runners.instance_slots import plan_instance_change
-from tritonpy_model_config.normalization import normalize
+from tritonpy_config.normalization import normalize
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 

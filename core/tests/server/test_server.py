@@ -10,12 +10,12 @@ import pytest
 from tritonpy.api.authenticator import Authenticator
 from tritonpy.api.frontend import Frontend
 from tritonpy.api.observer import Observer
-from tritonpy.api.options import Options
 from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.config.server import InvalidServerConfig, decode_server_config
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.hookspecs import hookimpl
 from tritonpy.server.server import build
+from tritonpy_config.options import Options
+from tritonpy_config.server import InvalidServerConfig, decode_server_config
 from tritonpy_testing import RecordingSink
 from tritonpy_types.clock import now_ns
 from tritonpy_types.errors import PluginError, StartupError, Unavailable

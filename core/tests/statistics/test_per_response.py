@@ -5,7 +5,6 @@ from google.protobuf import text_format
 
 from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.engine import Duration, ResponseStatistics, SummarySnapshot
-from tritonpy.config.server.sections import NO_LATENCIES, LatencySettings
 from tritonpy.runners.slot import Slot
 from tritonpy.statistics import PerResponseStatistics
 from tritonpy.statistics.per_response import (
@@ -21,6 +20,7 @@ from tritonpy.statistics.per_response import (
     configured_buckets,
     configured_gpus,
 )
+from tritonpy_config.server.sections import NO_LATENCIES, LatencySettings
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
 from tritonpy_types import Batch, InferRequest, InferResponse, Tensor
 from tritonpy_types.errors import Cancelled, Internal, InvalidArgument, QueueTimeout

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tritonpy.api.device import DeviceUnavailable, NoDevice
-from tritonpy.config.server.sections import DeviceSettings
+from tritonpy_config.server.sections import DeviceSettings
 from tritonpy_types import CudaRegion, RegionMemory
 
 TOTAL = 80 << 30

@@ -12,7 +12,7 @@ import msgspec
 
 from tritonpy.api.engine import Engine
 from tritonpy.api.trace_sink import TraceChanges
-from tritonpy.logs import LogChanges
+from tritonpy.frontend import LogChanges
 from tritonpy_types import CallbackSink, InferRequest, InferResponse
 from tritonpy_types.errors import TritonError
 

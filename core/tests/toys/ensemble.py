@@ -6,7 +6,7 @@ import threading
 from weakref import WeakKeyDictionary
 
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
-from tritonpy_model_config.model_fit import called_model
+from tritonpy_config.model_fit import called_model
 from tritonpy_protos.model_config_pb2 import ModelEnsembling
 from tritonpy_types import CallbackSink, InferRequest, InferResponse, Tensor
 from tritonpy_types.errors import Cancelled, TritonError

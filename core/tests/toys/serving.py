@@ -17,11 +17,11 @@ from tritonpy.api.backend import Backend
 from tritonpy.api.engine import Engine
 from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.api.scheduler import Scheduler
-from tritonpy.config.server import decode_server_config
 from tritonpy.hookspecs import hookimpl
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy.repository import builtin
 from tritonpy.server.server import Server, build
+from tritonpy_config.server import decode_server_config
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_types import InferRequest, InferResponse, Tensor

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from tritonpy import hookimpl
-from tritonpy.frontend import Frontend
-from tritonpy.logs import LogChanges
+from tritonpy.frontend import Frontend, LogChanges
 from tritonpy.tracing import TraceChanges
 from tritonpy_testing import RecordingSink
 from tritonpy_types.errors import InvalidArgument, TritonError

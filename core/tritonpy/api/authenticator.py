@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from tritonpy.api.options import NoOptions, Options
+from tritonpy_config.options import NoOptions, Options
 
 
 class Verb(enum.Enum):

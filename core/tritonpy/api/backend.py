@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy.typing as npt
 
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.api.options import NoOptions, Options
 from tritonpy.batching.gather import gather, scatter
+from tritonpy_config.options import NoOptions, Options
 from tritonpy_types import Batch
 from tritonpy_types.errors import Internal
 

@@ -12,8 +12,8 @@ import msgspec
 from tritonpy.api.authenticator import Verb
 from tritonpy.api.trace_sink import TraceChanges, TraceSettings
 from tritonpy.custom_metrics.registry import FamilySnapshot, HistogramSnapshot
-from tritonpy.logs import LogChanges, LogSettings
-from tritonpy_model_config.model_fit import qualified_name
+from tritonpy_config.model_fit import qualified_name
+from tritonpy_config.server.log_settings import LogChanges, LogSettings
 from tritonpy_types import CudaRegion, InferRequest, RegionKind, SystemRegion
 from tritonpy_types.errors import NotFound
 

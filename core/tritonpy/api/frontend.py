@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tritonpy.api.device import Device, NoDevice
-from tritonpy.api.options import NoOptions, Options
 from tritonpy.api.trace_sink import Tracer
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.request_memory import RequestMemory
+from tritonpy_config.options import NoOptions, Options
 
 if TYPE_CHECKING:
     from tritonpy.api.engine import Engine

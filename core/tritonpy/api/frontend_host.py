@@ -11,8 +11,8 @@ from tritonpy.api.frontend import Frontend
 from tritonpy.custom_metrics import CustomMetrics
 
 if TYPE_CHECKING:
-    from tritonpy.config.server import ServerConfig
     from tritonpy.tracing.tracing import Tracing
+    from tritonpy_config.server import ServerConfig
 
 
 @dataclass(frozen=True, slots=True)

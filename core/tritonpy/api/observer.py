@@ -6,7 +6,7 @@ import enum
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from tritonpy.api.options import NoOptions, Options
+from tritonpy_config.options import NoOptions, Options
 from tritonpy_types import InferRequest, InferResponse
 
 

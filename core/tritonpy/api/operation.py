@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from tritonpy.api.engine import Engine, Operation, OperationCall
-from tritonpy.api.options import NoOptions, Options
+from tritonpy_config.options import NoOptions, Options
 
 OperationHandler = Callable[[OperationCall], Any]
 """Handles a call: returns plain JSON or raises a TritonError.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tritonpy.api.options import NoOptions, Options
+from tritonpy_config.options import NoOptions, Options
 
 
 class AgentAction(enum.Enum):

@@ -18,10 +18,10 @@ from tritonpy.api.engine import (
     ServerMetadata,
 )
 from tritonpy.api.operation import OperationHandler
-from tritonpy.api.options import NoOptions, Options
 from tritonpy.api.trace_sink import TraceChanges, TraceSettings
 from tritonpy.custom_metrics.registry import FamilySnapshot
-from tritonpy.logs import LogChanges, LogSettings
+from tritonpy_config.options import NoOptions, Options
+from tritonpy_config.server.log_settings import LogChanges, LogSettings
 from tritonpy_types import CudaRegion, InferRequest, RegionKind, SystemRegion
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tritonpy.api.options import NoOptions, Options
+from tritonpy_config.options import NoOptions, Options
 from tritonpy_types.trace import Trace, TraceFamily
 
 

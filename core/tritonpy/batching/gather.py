@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tritonpy_config.model_fit import shape_text
 from tritonpy_ipc.blocks import BlockRow, BlockView, Stack, block_ranges
 from tritonpy_ipc.signatures import Column, TensorSignature
-from tritonpy_model_config.model_fit import shape_text
 from tritonpy_types import (
     CPU,
     DATATYPE_OF_NUMBER,

@@ -22,13 +22,14 @@ from tritonpy.api.trace_sink import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import CustomMetrics, FamilySnapshot
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.operations import Operations
-from tritonpy.logs import LogChanges, LogSettings, change_logging, log_settings
+from tritonpy.logs import change_logging, log_settings
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.model_closed import ModelClosed
 from tritonpy.repository.model_table import UNLOADED, ModelTable
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.shared_memory import Regions, hold_regions
 from tritonpy.tracing.tracing import Tracing
+from tritonpy_config.server.log_settings import LogChanges, LogSettings
 from tritonpy_types import (
     DATATYPE_OF_NUMBER,
     CudaRegion,

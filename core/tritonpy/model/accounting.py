@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.contexts import ModelContext
 from tritonpy.api.engine import ModelStatistics
-from tritonpy.config.server.sections import LatencySettings
 from tritonpy.model.delivery import RequestResponse
 from tritonpy.model.model_cache import ModelResponseCache
 from tritonpy.model.notifications import notify_policies
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.statistics import Counters, PerResponseStatistics, SucceededRequests
+from tritonpy_config.server.sections import LatencySettings
 from tritonpy_types import Batch, InferRequest, InferResponse
 
 

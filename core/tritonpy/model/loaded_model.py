@@ -11,7 +11,6 @@ from tritonpy.api.contexts import ModelContext
 from tritonpy.api.engine import ModelGauges, ModelStatistics
 from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import Scheduler
-from tritonpy.config.server.sections import NO_LATENCIES, LatencySettings
 from tritonpy.model.accounting import Accounting
 from tritonpy.model.cache_key import CacheKeyBuilder
 from tritonpy.model.delivery import ImmediateDelivery, OrderedDelivery, RequestResponse
@@ -28,6 +27,7 @@ from tritonpy.runners.instances import Instances
 from tritonpy.runners.runner import Runner
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.wakeups import Wakeups
+from tritonpy_config.server.sections import NO_LATENCIES, LatencySettings
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_types import Batch, InferRequest, InferResponse
 from tritonpy_types.clock import now_ns

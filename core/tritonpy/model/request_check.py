@@ -12,9 +12,9 @@ import numpy as np
 
 from tritonpy.model.reshape import Reshape
 from tritonpy.model.string_check import find_string_error, has_matching_strings
+from tritonpy_config.model_fit import MAX_SIZE, WILDCARD, dims_text
 from tritonpy_ipc.blocks import BlockView
 from tritonpy_ipc.string_check import InputError
-from tritonpy_model_config.model_fit import MAX_SIZE, WILDCARD, dims_text
 from tritonpy_protos.model_config_pb2 import ModelSequenceBatching
 from tritonpy_types import CPU, DATATYPE_OF_NUMBER, InferRequest, Tensor
 from tritonpy_types.errors import InvalidArgument

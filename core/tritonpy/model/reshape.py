@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tritonpy_model_config.model_fit import WILDCARD, dims_text
+from tritonpy_config.model_fit import WILDCARD, dims_text
 from tritonpy_types import Tensor
 from tritonpy_types.errors import Internal
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.runners.warmup import WarmupSample
-from tritonpy_model_config.model_files import resolve_model_file
+from tritonpy_config.model_files import resolve_model_file
 from tritonpy_types import DATATYPE_OF_NUMBER, CallbackSink, InferRequest, Tensor
 from tritonpy_types.datatypes import DataType
 from tritonpy_types.errors import Internal, InvalidArgument

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from tritonpy.api.options import Options
-from tritonpy.config.server.expectation import ByteSize
+from tritonpy_config.options import Options
+from tritonpy_config.server.expectation import ByteSize
 
 
 class TlsOptions(Options, frozen=True):

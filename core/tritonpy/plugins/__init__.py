@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from tritonpy.api.options import NoOptions
     from tritonpy.installation import install_command
     from tritonpy.plugins.backends import Backends
     from tritonpy.plugins.manager import (
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
         check_plugin_options,
         describe_plugin_options,
     )
+    from tritonpy_config.options import NoOptions
     from tritonpy_types.errors import PluginError
 
 __all__ = [
@@ -46,7 +46,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "tritonpy.api.options": ("NoOptions",),
+        "tritonpy_config.options": ("NoOptions",),
         "tritonpy_types.errors": ("PluginError",),
         "tritonpy.installation": ("install_command",),
         "tritonpy.plugins.backends": ("Backends",),

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from tritonpy.api.backend import Backend
-from tritonpy.api.options import Options
-from tritonpy.config.server import decode_options
-from tritonpy.config.server.server_config import DEFAULT_BACKEND_DIRECTORY
 from tritonpy.plugins.manager import PluginManager
-from tritonpy_model_config.known_backends import BackendFiles
+from tritonpy_config.known_backends import BackendFiles
+from tritonpy_config.options import Options
+from tritonpy_config.server import decode_options
+from tritonpy_config.server.server_config import DEFAULT_BACKEND_DIRECTORY
 from tritonpy_types.errors import PluginError
 
 log = logging.getLogger("tritonpy.plugins")

@@ -15,9 +15,9 @@ import pluggy
 
 from tritonpy import hookspecs
 from tritonpy.api.device import CUDA_PACKAGE
-from tritonpy.api.options import API_VERSION
 from tritonpy.installation import install_command
-from tritonpy_model_config import known_backends
+from tritonpy.version import API_VERSION
+from tritonpy_config import known_backends
 from tritonpy_types.errors import PluginError
 
 GROUP = "tritonpy"

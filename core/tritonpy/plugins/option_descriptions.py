@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from tritonpy.config.server.expectation import description, expectation
+from tritonpy_config.server.expectation import description, expectation
 
 
 def describe_options(

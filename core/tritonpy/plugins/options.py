@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tritonpy.api.options import Options
-from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_options
-from tritonpy.config.server.sections import DEFAULT_MODE
 from tritonpy.plugins.backends import PYTHON, BackendFolders, Backends
 from tritonpy.plugins.manager import PACKAGES, PluginManager, frontend_classes
 from tritonpy.plugins.option_descriptions import describe_options
-from tritonpy_model_config.known_backends import package_of
-from tritonpy_model_config.problem import ConfigProblem
+from tritonpy_config.known_backends import package_of
+from tritonpy_config.options import Options
+from tritonpy_config.problem import ConfigProblem
+from tritonpy_config.server import InvalidServerConfig, ServerConfig, decode_options
+from tritonpy_config.server.sections import DEFAULT_MODE
 from tritonpy_types.errors import PluginError
 
 LABELS = {"http": "HTTP", "grpc": "GRPC"}

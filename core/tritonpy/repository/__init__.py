@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         RepositoryContext,
         named_versions,
     )
-    from tritonpy.config.server.sections import HOST, MemorySettings
     from tritonpy.model.loaded_model import LoadedModel
     from tritonpy.model.model_closed import ModelClosed
     from tritonpy.private_folders import make_private_folder
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     )
     from tritonpy.runners.deadlines import Deadlines
     from tritonpy.runners.timer import Timer
+    from tritonpy_config.server.sections import HOST, MemorySettings
     from tritonpy_types.clock import epoch_ms
     from tritonpy_types.request import UNOWNED
 
@@ -96,7 +96,7 @@ __getattr__ = lazy_names(
             "named_versions",
         ),
         "tritonpy_types.clock": ("epoch_ms",),
-        "tritonpy.config.server.sections": ("HOST", "MemorySettings"),
+        "tritonpy_config.server.sections": ("HOST", "MemorySettings"),
         "tritonpy.model.loaded_model": ("LoadedModel",),
         "tritonpy.model.model_closed": ("ModelClosed",),
         "tritonpy.private_folders": ("make_private_folder",),

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tritonpy_model_config.model_json import read_config_json
-from tritonpy_model_config.model_text import read_config_text
-from tritonpy_model_config.problem import ConfigProblem, ParsedConfig, Positions
+from tritonpy_config.model_json import read_config_json
+from tritonpy_config.model_text import read_config_text
+from tritonpy_config.problem import ConfigProblem, ParsedConfig, Positions
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_types.errors import InvalidArgument
 

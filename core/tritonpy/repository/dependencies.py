@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tritonpy_model_config.model_fit import qualified_name
+from tritonpy_config.model_fit import qualified_name
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 LATEST = -1

@@ -27,9 +27,9 @@ from tritonpy.repository.ensemble_spec import EnsembleSpec, EnsembleState, Membe
 from tritonpy.repository.model_table import ModelTable
 from tritonpy.repository.prepared_model import PreparedModel
 from tritonpy.repository.version_loader import VersionLoader
-from tritonpy_model_config.model_fit import called_model, namespace_of
-from tritonpy_model_config.problem import InvalidConfig, refuse_problems
-from tritonpy_model_config.validate.ensemble_members import any_decoupled, member_problems
+from tritonpy_config.model_fit import called_model, namespace_of
+from tritonpy_config.problem import InvalidConfig, refuse_problems
+from tritonpy_config.validate.ensemble_members import any_decoupled, member_problems
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_types.errors import TritonError
 

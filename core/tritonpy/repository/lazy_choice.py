@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from tritonpy.config.server.sections import MemorySettings
 from tritonpy.repository.config_file import CONFIG_FILE
 from tritonpy.repository.sources import FoundModel
-from tritonpy_model_config.model_json import read_config_json
-from tritonpy_model_config.model_text import read_config_text
-from tritonpy_model_config.parameters import parameter_bool
+from tritonpy_config.model_json import read_config_json
+from tritonpy_config.model_text import read_config_text
+from tritonpy_config.parameters import parameter_bool
+from tritonpy_config.server.sections import MemorySettings
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig

@@ -17,7 +17,7 @@ from tritonpy.repository.prepared_model import PreparedModel
 from tritonpy.repository.version_loader import VersionLoader, state_reason
 from tritonpy.runners.instance_slots import InstanceChange
 from tritonpy.runners.instances import Instances
-from tritonpy_model_config.normalization import with_instances_of, without_instances
+from tritonpy_config.normalization import with_instances_of, without_instances
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_types.errors import Internal
 

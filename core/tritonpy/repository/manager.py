@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from tritonpy.api.engine import ModelIndex
 from tritonpy.api.repository import Repository
-from tritonpy.config.server.sections import MemorySettings
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.repository.draining import Drainer
 from tritonpy.repository.ensemble_reconciler import EnsembleReconciler
@@ -27,7 +26,8 @@ from tritonpy.repository.residency import ResidencyContext
 from tritonpy.repository.sources import DUPLICATE, FoundModel, Scan, Sources
 from tritonpy.repository.version_loader import VersionLoader
 from tritonpy.repository.versions import version_folders, versions_to_load
-from tritonpy_model_config.model_fit import qualified_name
+from tritonpy_config.model_fit import qualified_name
+from tritonpy_config.server.sections import MemorySettings
 from tritonpy_types.errors import Internal, InvalidArgument, StartupError, TritonError, Unavailable
 
 if TYPE_CHECKING:

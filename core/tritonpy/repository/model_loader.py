@@ -16,7 +16,6 @@ from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.contexts import ModelContext
 from tritonpy.api.device import NoDevice, missing_plugin
 from tritonpy.api.load_cancellation import LoadCancellation
-from tritonpy.api.options import NoOptions
 from tritonpy.api.repo_agent import AgentAction, RepoAgent
 from tritonpy.api.repository import ModelListing
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
@@ -37,24 +36,25 @@ from tritonpy.repository.shared_objects import SharedObjects, unload_shared
 from tritonpy.runners.instances import Instances
 from tritonpy.runners.isolation import PARAMETER, is_isolated, loads_in_worker
 from tritonpy.runners.runner import ModelExecution, Runner
-from tritonpy_model_config.completion import fill_backend, merge_auto_complete
-from tritonpy_model_config.folder_hints import layout_hint
-from tritonpy_model_config.known_backends import BackendFiles, formats
-from tritonpy_model_config.model_files import (
+from tritonpy_config.completion import fill_backend, merge_auto_complete
+from tritonpy_config.folder_hints import layout_hint
+from tritonpy_config.known_backends import BackendFiles, formats
+from tritonpy_config.model_files import (
     file_name_problems,
     foreign_path_problems,
     resolve_model_file,
 )
-from tritonpy_model_config.normalization import normalize
-from tritonpy_model_config.problem import (
+from tritonpy_config.normalization import normalize
+from tritonpy_config.options import NoOptions
+from tritonpy_config.problem import (
     ConfigProblem,
     InvalidConfig,
     ParsedConfig,
     refuse_problems,
 )
-from tritonpy_model_config.validate import validate
-from tritonpy_model_config.validate.batch_strategy import batch_library_problems
-from tritonpy_model_config.validate.identity import identity_problems
+from tritonpy_config.validate import validate
+from tritonpy_config.validate.batch_strategy import batch_library_problems
+from tritonpy_config.validate.identity import identity_problems
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
 from tritonpy_types import DATATYPE_OF_NUMBER
 from tritonpy_types.errors import InvalidArgument, PluginError, StartupError

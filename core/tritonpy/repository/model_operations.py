@@ -32,7 +32,7 @@ from tritonpy.repository.overrides import write_override
 from tritonpy.repository.prepared_model import PreparedModel
 from tritonpy.repository.sources import FoundModel
 from tritonpy.repository.version_loader import NoVersions, VersionLoader, VersionsFailed
-from tritonpy_model_config.problem import Positions
+from tritonpy_config.problem import Positions
 from tritonpy_types.errors import Internal, InvalidArgument, TritonError, Unavailable
 
 if TYPE_CHECKING:

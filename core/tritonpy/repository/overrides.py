@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from tritonpy_model_config.model_files import relative_parts, shortened
+from tritonpy_config.model_files import relative_parts, shortened
 from tritonpy_types.errors import InvalidArgument
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9._-]")

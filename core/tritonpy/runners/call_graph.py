@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from tritonpy.runners.slot import Slot
-from tritonpy_model_config.model_fit import called_model, needed_steps
-from tritonpy_model_config.normalization import instance_specs
+from tritonpy_config.model_fit import called_model, needed_steps
+from tritonpy_config.normalization import instance_specs
 from tritonpy_types import Batch, InferRequest, Tensor
 from tritonpy_types.errors import Internal, InvalidArgument, TritonError, Unavailable
 

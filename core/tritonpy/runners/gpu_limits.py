@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.device import Device, DeviceUnavailable, NoDevice
-from tritonpy.config.server import InvalidServerConfig
-from tritonpy_model_config.problem import ConfigProblem
+from tritonpy_config.problem import ConfigProblem
+from tritonpy_config.server import InvalidServerConfig
 from tritonpy_types.errors import Unavailable
 
 

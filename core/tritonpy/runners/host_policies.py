@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonpy.api.contexts import InstanceContext
-from tritonpy.config.server import InvalidServerConfig
-from tritonpy.config.server.sections import HostPolicySettings, parse_cores
+from tritonpy_config.problem import ConfigProblem
+from tritonpy_config.server import InvalidServerConfig
+from tritonpy_config.server.sections import HostPolicySettings, parse_cores
 from tritonpy_ipc.host_binding import bind_thread
-from tritonpy_model_config.problem import ConfigProblem
 
 log = logging.getLogger("tritonpy.instance")
 _UNBOUND: Mapping[str, HostPolicySettings] = {}

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import ModelContext
+from tritonpy_config.parameters import parameter_bool
 from tritonpy_ipc.blocks import BlockView
-from tritonpy_model_config.parameters import parameter_bool
 from tritonpy_types import Batch
 
 # Handing over to a thread and back takes about 70 us on an idle machine. The event loop spends more

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tritonpy.api.contexts import InstanceContext
-from tritonpy_model_config.normalization import InstanceSpec, instance_specs
+from tritonpy_config.normalization import InstanceSpec, instance_specs
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 
 if TYPE_CHECKING:

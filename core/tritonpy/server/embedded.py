@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from tritonpy.api.engine import Engine
-from tritonpy.config.server import ServerConfig, decode_server_config
 from tritonpy.plugins import make_plugin_manager
 from tritonpy.repository import builtin
 from tritonpy.server.server import Server, build
+from tritonpy_config.server import ServerConfig, decode_server_config
 
 
 class RunningServer:

@@ -12,9 +12,7 @@ from tritonpy.api.engine import Engine, ServerMetadata
 from tritonpy.api.frontend import Frontend
 from tritonpy.api.frontend_host import FrontendHost, FrontendHostContext
 from tritonpy.api.observer import Observer
-from tritonpy.api.options import SERVER_VERSION
 from tritonpy.api.rate_limiter import RateLimiter
-from tritonpy.config.server import ServerConfig
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, LocalEngine
@@ -55,6 +53,8 @@ from tritonpy.server.factories import (
 from tritonpy.server.interpreter import prepare_interpreter, release_interpreter, settle_interpreter
 from tritonpy.shared_memory import Regions
 from tritonpy.tracing.tracing import Tracing
+from tritonpy.version import SERVER_VERSION
+from tritonpy_config.server import ServerConfig
 from tritonpy_types.errors import StartupError, TritonError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tritonpy.config.server.sections import Quantiles
+from tritonpy_config.server.sections import Quantiles
 
 # A value, its minimum rank distance to the previous sample, and by how much its rank may exceed
 # that.

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from tritonpy.api.options import Options
 from tritonpy.api.trace_sink import TraceSink
 from tritonpy.tracing.rule import TraceRule
+from tritonpy_config.options import Options
 from tritonpy_types import Tensor
 from tritonpy_types.trace import TensorCopy, Trace, TraceFamily
 

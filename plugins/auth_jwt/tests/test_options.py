@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.config.server import InvalidServerConfig, decode_options
 from tritonpy_auth_jwt.options import JwtOptions
+from tritonpy_config.server import InvalidServerConfig, decode_options
 
 
 @pytest.mark.parametrize(

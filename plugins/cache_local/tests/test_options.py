@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.config.server import InvalidServerConfig, decode_options
 from tritonpy_cache_local.options import SMALLEST, LocalCacheOptions
+from tritonpy_config.server import InvalidServerConfig, decode_options
 
 
 def decoded(raw):

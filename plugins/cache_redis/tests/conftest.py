@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from tritonpy.config.server import decode_options
 from tritonpy_cache_redis.cache import RedisCache
 from tritonpy_cache_redis.options import RedisCacheOptions
+from tritonpy_config.server import decode_options
 from tritonpy_testing import free_port
 
 START_S = 20.0

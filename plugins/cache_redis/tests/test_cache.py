@@ -12,10 +12,10 @@ from redis.exceptions import TimeoutError as TooLate
 
 import tritonpy_cache_redis
 from tritonpy import StartupError, Tensor
-from tritonpy.config.server import decode_options
 from tritonpy_cache_redis.cache import RedisCache
 from tritonpy_cache_redis.connections import PASSWORD, USER
 from tritonpy_cache_redis.options import RedisCacheOptions
+from tritonpy_config.server import decode_options
 from tritonpy_testing import CacheContract
 
 KEY = bytes(range(32))

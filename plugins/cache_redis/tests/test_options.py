@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.config.server import InvalidServerConfig, decode_options
 from tritonpy_cache_redis.options import RedisCacheOptions
+from tritonpy_config.server import InvalidServerConfig, decode_options
 
 ADDRESS = {"host": "redis", "port": "6379"}
 

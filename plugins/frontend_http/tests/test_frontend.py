@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tritonpy import StartupError
-from tritonpy.config.server import decode_options
+from tritonpy_config.server import decode_options
 from tritonpy_frontend_http.errors import STOPPING
 from tritonpy_frontend_http.options import HttpOptions
 

@@ -16,12 +16,13 @@ import pytest
 
 from tritonpy.api.frontend import Claim, ClaimedAddress, Frontend
 from tritonpy.api.frontend_host import FrontendHostContext
-from tritonpy.config.server import decode_server_config
 from tritonpy.custom_metrics import CustomMetrics
-from tritonpy.logs import LogChanges, change_logging
+from tritonpy.frontend import LogChanges
+from tritonpy.logs import change_logging
 from tritonpy.plugins import make_plugin_manager
 from tritonpy.server.factories import make_tracing
 from tritonpy.server.server import build
+from tritonpy_config.server import decode_server_config
 from tritonpy_frontend_processes import heartbeat
 from tritonpy_frontend_processes.process_supervisor import ProcessSupervisor
 from tritonpy_frontend_processes.remote_frontend import FrontendProcesses, RemoteFrontend

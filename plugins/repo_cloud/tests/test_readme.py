@@ -8,9 +8,9 @@ import msgspec
 import pytest
 import yaml
 
-from tritonpy.config.server import decode_server_config
 from tritonpy.repository import builtin
 from tritonpy.server.factories import open_repositories
+from tritonpy_config.server import decode_server_config
 from tritonpy_repo_cloud.credentials import FILE_VARIABLE, VARIABLES, credential_for
 from tritonpy_repo_cloud.options import CloudOptions
 

@@ -15,8 +15,8 @@ import pytest
 
 import tritonpy_repo_cloud
 from tritonpy import InvalidArgument, StartupError, Unavailable
-from tritonpy.config.server import decode_options
 from tritonpy.plugins import install_command
+from tritonpy_config.server import decode_options
 from tritonpy_repo_cloud.cache.partial_file import PIECE
 from tritonpy_repo_cloud.repository import CloudRepository
 from tritonpy_repo_cloud.store_errors import StoreError

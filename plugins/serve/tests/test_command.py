@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from tritonpy import hookimpl
-from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_server_config
 from tritonpy.frontend import Frontend
 from tritonpy.plugins import PLUGIN_SECTIONS, make_plugin_manager
+from tritonpy_config.server import InvalidServerConfig, ServerConfig, decode_server_config
 from tritonpy_serve.command import (
     FLAGS,
     MEMORY_FLAGS,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.config.server import decode_server_config
+from tritonpy_config.server import decode_server_config
 from tritonpy_serve.overlay import Origins, overlay, read_flags
 from tritonpy_serve.triton_flags import TRITON_FLAGS, host_setting, resource
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.config.server import decode_server_config
-from tritonpy.config.server.sections import DEFAULT_QUANTILES, LatencySettings, parse_quantiles
-from tritonpy_model_config.problem import ConfigProblem, Position, Positions
+from tritonpy_config.problem import ConfigProblem, Position, Positions
+from tritonpy_config.server import decode_server_config
+from tritonpy_config.server.sections import DEFAULT_QUANTILES, LatencySettings, parse_quantiles
 from tritonpy_serve.command import FLAGS
 from tritonpy_serve.overlay import BadFlags, Origins, overlay, read_flags, with_file_options
 

@@ -4,7 +4,7 @@ import pytest
 
 from tritonpy import Backend, StartupError, hookimpl
 from tritonpy.plugins import install_command, make_plugin_manager
-from tritonpy_model_config.known_backends import BackendFiles
+from tritonpy_config.known_backends import BackendFiles
 from tritonpy_serve.command import default_filename, single_model_repository
 
 INSTALLED = [

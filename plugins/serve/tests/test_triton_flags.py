@@ -6,8 +6,8 @@ import typing
 import msgspec
 import pytest
 
-from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_server_config
 from tritonpy.plugins import make_plugin_manager
+from tritonpy_config.server import InvalidServerConfig, ServerConfig, decode_server_config
 from tritonpy_serve.command import FLAGS
 from tritonpy_serve.flag import Status, integer
 from tritonpy_serve.overlay import BadFlags, Origins, overlay, read_flags

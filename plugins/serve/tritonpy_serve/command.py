@@ -31,7 +31,7 @@ from tritonpy.plugins import (
     make_plugin_manager,
 )
 from tritonpy.server import configure_logging, log_uncaught_exceptions
-from tritonpy_model_config.known_backends import KNOWN_FORMATS, BackendFiles, formats, package_of
+from tritonpy_config.known_backends import KNOWN_FORMATS, BackendFiles, formats, package_of
 from tritonpy_serve.flag import (
     Flag,
     Parse,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tritonpy import StartupError
-from tritonpy_model_config.problem import ConfigProblem, Positions
+from tritonpy_config.problem import ConfigProblem, Positions
 from tritonpy_serve.flag import Flag, Status, number
 
 

@@ -18,7 +18,7 @@ def test_the_plugin_is_found_by_its_mode() -> None:
 def test_a_server_in_another_mode_does_not_import_opentelemetry() -> None:
     code = (
         "import sys\n"
-        "from tritonpy.config.server import decode_server_config\n"
+        "from tritonpy_config.server import decode_server_config\n"
         "from tritonpy.server.server import build\n"
         "build(decode_server_config({}))\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import StartupError
-from tritonpy.config.server import InvalidServerConfig, decode_options
+from tritonpy_config.server import InvalidServerConfig, decode_options
 from tritonpy_trace_otel.options import OpenTelemetryOptions, attributes, limits
 
 DEFAULTS = {

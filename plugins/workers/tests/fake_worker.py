@@ -16,10 +16,10 @@ import numpy as np
 from plugins.workers.tests.worker_end import WorkerEnd
 from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.engine import Engine
-from tritonpy.api.options import NoOptions
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.slot import Slot
+from tritonpy_config.options import NoOptions
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_ipc import Frame, Kind
 from tritonpy_testing.parse import model_config

@@ -18,7 +18,6 @@ from plugins.workers.tests.scripted_worker import ScriptedLauncher, ScriptedWork
 from tritonpy.api.backend import Backend
 from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.api.options import NoOptions
 from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
@@ -28,6 +27,7 @@ from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy.runners.warmup import MakeSamples
+from tritonpy_config.options import NoOptions
 from tritonpy_engine_rpc.processes import open_parent_pipe
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.recording_sink import RecordingSink

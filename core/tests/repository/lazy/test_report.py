@@ -62,7 +62,7 @@ def test_a_server_without_memory_settings_offers_no_operation_and_imports_no_bud
 
     script = """
 import asyncio, sys
-from tritonpy.config.server import decode_server_config
+from tritonpy_config.server import decode_server_config
 from tritonpy.server.server import build
 server = build(decode_server_config({"repositories": [{"url": sys.argv[1]}], "frontends": {"http": False, "grpc": False, "metrics": False}}))
 assert [each.name for each in server.engine.operations()] == []

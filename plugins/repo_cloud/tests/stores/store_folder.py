@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from tritonpy.config.server import decode_options
 from tritonpy.repository import RepositoryContext
+from tritonpy_config.server import decode_options
 from tritonpy_repo_cloud.repository import CloudRepository
 
 FOLDER = "models/here"

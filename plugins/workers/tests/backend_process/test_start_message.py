@@ -10,7 +10,7 @@ import pytest
 from core.tests.toys.device import ToyDevice
 from plugins.workers.tests.backend_process.wire import context
 from tritonpy.api.contexts import InstanceContext
-from tritonpy.config.server.sections import DeviceSettings
+from tritonpy_config.server.sections import DeviceSettings
 from tritonpy_ipc import VERSION
 from tritonpy_types.errors import Internal
 from tritonpy_workers.backend_process.start_message import InstanceStartMessage
