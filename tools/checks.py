@@ -27,6 +27,8 @@ BELOW_CORE = {
     "tritonpy_ipc": (),
     "tritonpy_types": (PROTOS,),
     "tritonpy_config": ("tritonpy_types", PROTOS),
+    "tritonpy_network": ("tritonpy_types", "tritonpy_config"),
+    "tritonpy_batching": ("tritonpy_types", "tritonpy_ipc", PROTOS),
 }
 # The namespaces of the core that plugins and libraries import from, besides `tritonpy` itself. The
 # modules of a namespace that is a package are private.

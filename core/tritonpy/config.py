@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         model_dims,
         needed_steps,
         set_dims,
-        shape_text,
         unable_to_load,
     )
     from tritonpy_config.model_json import config_from_json
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     )
     from tritonpy_config.server.server_config import RepositorySettings
     from tritonpy_config.server.server_yaml import read_server_yaml
-    from tritonpy_types import DATATYPE_OF_NUMBER, DataType, datatype_of
+    from tritonpy_types import DATATYPE_OF_NUMBER, DataType, datatype_of, shape_text
 
 __all__ = [
     "BOOLEANS",
@@ -103,7 +102,6 @@ __getattr__ = lazy_names(
             "model_dims",
             "needed_steps",
             "set_dims",
-            "shape_text",
             "unable_to_load",
         ),
         "tritonpy_config.model_json": ("config_from_json",),
@@ -130,6 +128,6 @@ __getattr__ = lazy_names(
             "parse_resource",
             "read_lenient_quantiles",
         ),
-        "tritonpy_types": ("DATATYPE_OF_NUMBER", "DataType", "datatype_of"),
+        "tritonpy_types": ("DATATYPE_OF_NUMBER", "DataType", "datatype_of", "shape_text"),
     },
 )

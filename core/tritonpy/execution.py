@@ -17,8 +17,6 @@ if TYPE_CHECKING:
         NoDevice,
     )
     from tritonpy.api.worker import Launcher, SpawnedProcess, WorkerProcess
-    from tritonpy.batching.batch_layout import BatchLayout
-    from tritonpy.batching.gather import gather, scatter
     from tritonpy.logs import LOG_FIELDS, LOGGER
     from tritonpy.model_log import LogLineMessage, LogRecordMessage, ModelLog, write_record
     from tritonpy.runners.batch_callbacks import BatchCallbacks
@@ -49,6 +47,8 @@ if TYPE_CHECKING:
     from tritonpy.server.event_loops import event_loop_factory
     from tritonpy.server.interpreter import prepare_interpreter, settle_interpreter
     from tritonpy.statistics.memory import total_memory_usage
+    from tritonpy_batching.batch_layout import BatchLayout
+    from tritonpy_batching.gather import gather, scatter
     from tritonpy_types import CPU, Owner
     from tritonpy_types.errors import exception_text
 
@@ -122,8 +122,8 @@ __getattr__ = lazy_names(
             "NoDevice",
         ),
         "tritonpy.api.worker": ("Launcher", "SpawnedProcess", "WorkerProcess"),
-        "tritonpy.batching.batch_layout": ("BatchLayout",),
-        "tritonpy.batching.gather": ("gather", "scatter"),
+        "tritonpy_batching.batch_layout": ("BatchLayout",),
+        "tritonpy_batching.gather": ("gather", "scatter"),
         "tritonpy_types.errors": ("exception_text",),
         "tritonpy.server.event_loops": ("event_loop_factory",),
         "tritonpy.server.interpreter": ("prepare_interpreter", "settle_interpreter"),

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
         TensorMetadata,
     )
     from tritonpy.api.frontend import (
-        Claim,
-        ClaimedAddress,
         Frontend,
         FrontendContext,
         SharedPort,
@@ -29,11 +27,6 @@ if TYPE_CHECKING:
     from tritonpy.decompression import decompressed
     from tritonpy.engine.operations import Operations
     from tritonpy.logs import follow_log_settings, log_settings
-    from tritonpy.network.acceptor import Acceptor, Descriptors, Evictable, delivered, unread
-    from tritonpy.network.frontend_options import HttpConnectionOptions, TlsOptions
-    from tritonpy.network.port_claim import claim_port
-    from tritonpy.network.tls_files import TlsFiles
-    from tritonpy.network.unix_socket import UnixSocket, unix_path
     from tritonpy.plugins.manager import frontend_classes
     from tritonpy.request_memory import (
         ClientMemory,
@@ -46,6 +39,11 @@ if TYPE_CHECKING:
     from tritonpy.shared_memory import Regions, hold_regions
     from tritonpy.tracing.file_sink import FileOptions, FileSink
     from tritonpy_config.server.log_settings import LogChanges, LogSettings
+    from tritonpy_network.acceptor import Acceptor, Descriptors, Evictable, delivered, unread
+    from tritonpy_network.frontend_options import HttpConnectionOptions, TlsOptions
+    from tritonpy_network.port_claim import Claim, ClaimedAddress, claim_port
+    from tritonpy_network.tls_files import TlsFiles
+    from tritonpy_network.unix_socket import UnixSocket, unix_path
     from tritonpy_types import (
         ITEMSIZES,
         NO_PARAMETERS,
@@ -136,8 +134,6 @@ __getattr__ = lazy_names(
             "OperationCall",
         ),
         "tritonpy.api.frontend": (
-            "Claim",
-            "ClaimedAddress",
             "Frontend",
             "FrontendContext",
             "Transport",
@@ -152,17 +148,17 @@ __getattr__ = lazy_names(
         "tritonpy_types.error_ids": ("internal_error",),
         "tritonpy.logs": ("follow_log_settings", "log_settings"),
         "tritonpy_config.server.log_settings": ("LogChanges", "LogSettings"),
-        "tritonpy.network.acceptor": (
+        "tritonpy_network.acceptor": (
             "Acceptor",
             "Descriptors",
             "Evictable",
             "delivered",
             "unread",
         ),
-        "tritonpy.network.port_claim": ("claim_port",),
-        "tritonpy.network.tls_files": ("TlsFiles",),
-        "tritonpy.network.frontend_options": ("HttpConnectionOptions", "TlsOptions"),
-        "tritonpy.network.unix_socket": ("UnixSocket", "unix_path"),
+        "tritonpy_network.port_claim": ("Claim", "ClaimedAddress", "claim_port"),
+        "tritonpy_network.tls_files": ("TlsFiles",),
+        "tritonpy_network.frontend_options": ("HttpConnectionOptions", "TlsOptions"),
+        "tritonpy_network.unix_socket": ("UnixSocket", "unix_path"),
         "tritonpy.plugins.manager": ("frontend_classes",),
         "tritonpy.request_memory": (
             "ClientMemory",

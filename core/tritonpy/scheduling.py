@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
     from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
     from tritonpy.api.sharing import OrderedRequestQueue, Sharing, WaitingQueue
-    from tritonpy.batching.batch_keys import BatchKey, batch_key
+    from tritonpy_batching.batch_keys import BatchKey, batch_key
 
 __all__ = [
     "UNBOUNDED",
@@ -37,6 +37,6 @@ __getattr__ = lazy_names(
         "tritonpy.api.rate_limiter": ("NoRateLimiter", "RateLimiter"),
         "tritonpy.api.scheduler": ("UNBOUNDED", "Scheduler", "SchedulerContext"),
         "tritonpy.api.sharing": ("OrderedRequestQueue", "Sharing", "WaitingQueue"),
-        "tritonpy.batching.batch_keys": ("BatchKey", "batch_key"),
+        "tritonpy_batching.batch_keys": ("BatchKey", "batch_key"),
     },
 )

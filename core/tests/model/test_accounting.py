@@ -11,8 +11,8 @@ import pytest
 from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.scheduler import SchedulerContext
-from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.model.accounting import Accounting
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer

@@ -12,7 +12,7 @@ from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.one_model import one_model
 from core.tests.toys.serving import config_of, numbers, request_of
 from tritonpy.api.scheduler import SchedulerContext
-from tritonpy.batching.direct_scheduler import DirectScheduler
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy.server.server import Server
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink

@@ -20,9 +20,9 @@ from hypothesis.stateful import (
 from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.scheduler import SchedulerContext
-from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.request_check import RequestCheck
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
 from tritonpy_config.options import NoOptions

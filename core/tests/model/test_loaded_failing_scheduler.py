@@ -11,7 +11,7 @@ import pytest
 from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.one_model import one_model
 from core.tests.toys.serving import ask, config_of
-from tritonpy.batching.direct_scheduler import DirectScheduler
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_types import CallbackSink, InferRequest

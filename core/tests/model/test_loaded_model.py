@@ -21,10 +21,10 @@ from tritonpy.api.backend import Backend
 from tritonpy.api.engine import Duration
 from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import UNBOUNDED
-from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.batching.gather import scatter
 from tritonpy.hookspecs import hookimpl
 from tritonpy.model.loaded_model import backend_error
+from tritonpy.runners.direct_scheduler import DirectScheduler
+from tritonpy_batching.gather import scatter
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_types import Batch, InferRequest, InferResponse, OutputSpec, Tensor

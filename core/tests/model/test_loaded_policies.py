@@ -11,8 +11,8 @@ from core.tests.toys.one_model import DYNAMIC
 from core.tests.toys.serving import ToyPlugin, ask, config_of, serving, toy_plugins
 from tritonpy.api.batch_policy import BatchPolicy, Pending, Run
 from tritonpy.api.scheduler import SchedulerContext
-from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.hookspecs import hookimpl
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
 

@@ -8,7 +8,7 @@ import pytest
 
 from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
-from tritonpy.batching.direct_scheduler import DirectScheduler
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer

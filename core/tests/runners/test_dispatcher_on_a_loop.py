@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.scheduler import SchedulerContext
-from tritonpy.batching.direct_scheduler import DirectScheduler
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer

@@ -15,9 +15,9 @@ from core.tests.toys.doubler import Doubler
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
 from tritonpy.api.backend import Array
 from tritonpy.api.scheduler import UNBOUNDED
-from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.model import request_check
 from tritonpy.runners import inline_policy, pooled_instance
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy.server.server import Server
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink

@@ -14,7 +14,7 @@ from core.tests.toys.limiter import ResourceLimiter
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
 from tritonpy.api.backend import Array, Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.batching.direct_scheduler import DirectScheduler
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy.runners.pooled_instance import may_share_threads
 from tritonpy_rate_limiter.execution_count import ExecutionCountLimiter
 from tritonpy_testing.model_repository import ModelRepository

@@ -10,9 +10,9 @@ import pytest
 from tritonpy.api.authenticator import Authenticator
 from tritonpy.api.frontend import Frontend
 from tritonpy.api.observer import Observer
-from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.hookspecs import hookimpl
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy.server.server import build
 from tritonpy_config.options import Options
 from tritonpy_config.server import InvalidServerConfig, decode_server_config

@@ -7,8 +7,8 @@ from weakref import WeakKeyDictionary
 
 from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.batching.gather import scatter
+from tritonpy.runners.direct_scheduler import DirectScheduler
+from tritonpy_batching.gather import scatter
 from tritonpy_types import Batch, InferRequest
 
 

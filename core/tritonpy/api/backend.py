@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy.typing as npt
 
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.batching.gather import gather, scatter
+from tritonpy_batching.gather import gather, scatter
 from tritonpy_config.options import NoOptions, Options
 from tritonpy_types import Batch
 from tritonpy_types.errors import Internal

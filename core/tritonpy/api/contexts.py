@@ -17,7 +17,7 @@ from tritonpy_config.options import Options
 from tritonpy_types import Batch
 
 if TYPE_CHECKING:
-    from tritonpy.batching.batch_layout import BatchLayout
+    from tritonpy_batching.batch_layout import BatchLayout
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 

@@ -15,6 +15,7 @@ from tritonpy.api.trace_sink import Tracer
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.request_memory import RequestMemory
 from tritonpy_config.options import NoOptions, Options
+from tritonpy_network.port_claim import Claim, ClaimedAddress
 
 if TYPE_CHECKING:
     from tritonpy.api.engine import Engine
@@ -33,30 +34,6 @@ class Transport:
 
     def __init__(self, options: Any) -> None:
         self.options = options
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """An address that several processes serve; `address` is `host:port` or `unix:/path`.
-
-    All processes accept from the listening socket `listening` if it is set. Otherwise each process
-    listens on `port` with SO_REUSEPORT, and the kernel distributes the connections. If `listening`
-    is None and `port` is 0, only the first process listens. `process` is the index of the process,
-    from 0.
-    """
-
-    address: str
-    port: int = 0
-    listening: socket.socket | None = None
-    process: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedAddress:
-    """A reserved address; call `close` to release it after the processes have ended."""
-
-    claim: Claim
-    close: Callable[[], None]
 
 
 class SharedPort(Protocol):

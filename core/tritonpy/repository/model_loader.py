@@ -19,8 +19,6 @@ from tritonpy.api.load_cancellation import LoadCancellation
 from tritonpy.api.repo_agent import AgentAction, RepoAgent
 from tritonpy.api.repository import ModelListing
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
-from tritonpy.batching.batch_layout import BatchLayout
-from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.custom_metrics import ModelMetrics
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.request_check import RequestCheck
@@ -33,9 +31,11 @@ from tritonpy.repository.load_context import LoadContext
 from tritonpy.repository.local import list_model
 from tritonpy.repository.prepared_model import PreparedModel
 from tritonpy.repository.shared_objects import SharedObjects, unload_shared
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy.runners.instances import Instances
 from tritonpy.runners.isolation import PARAMETER, is_isolated, loads_in_worker
 from tritonpy.runners.runner import ModelExecution, Runner
+from tritonpy_batching.batch_layout import BatchLayout
 from tritonpy_config.completion import fill_backend, merge_auto_complete
 from tritonpy_config.folder_hints import layout_hint
 from tritonpy_config.known_backends import BackendFiles, formats

@@ -34,7 +34,7 @@ from tritonpy_config.server.sections import DeviceSettings, TraceConfig
 
 if TYPE_CHECKING:
     from tritonpy.auth.authorizer import Authorizer
-    from tritonpy.network.single_port import SinglePort
+    from tritonpy.server.single_port import SinglePort
 
 log = logging.getLogger("tritonpy.server")
 

@@ -59,7 +59,7 @@ from tritonpy_types.errors import StartupError, TritonError
 
 if TYPE_CHECKING:
     from tritonpy.auth.authorizer import Authorizer
-    from tritonpy.network.single_port import SinglePort
+    from tritonpy.server.single_port import SinglePort
 
 log = logging.getLogger("tritonpy.server")
 
@@ -416,7 +416,7 @@ def _frontend_host(
 def _single_port(config: ServerConfig) -> SinglePort | None:
     if config.single_port is None:
         return None
-    from tritonpy.network.single_port import SinglePort
+    from tritonpy.server.single_port import SinglePort
 
     return SinglePort(config.host, config.single_port)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tritonpy_types import DATATYPES
+from tritonpy_types import DATATYPES, shape_text
 from tritonpy_types.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -129,11 +129,6 @@ def _control_type(control: ModelSequenceBatching.Control) -> int:
         if values:
             return DATATYPES[datatype].number
     return control.data_type
-
-
-def shape_text(dims: Iterable[int]) -> str:
-    """Return dimensions in Triton's format: `[-1,3]`."""
-    return f"[{','.join(map(str, dims))}]"
 
 
 def unable_to_load(config: ModelConfig, why: str) -> InvalidArgument:

@@ -43,6 +43,7 @@ from tritonpy_types.tensor import (
     RegionSlice,
     SystemRegion,
     Tensor,
+    shape_text,
 )
 from tritonpy_types.trace import Trace, TraceFamily, TraceLevel
 
@@ -80,6 +81,7 @@ __all__ = [
     "datatype_of",
     "decode_strings",
     "encode_strings",
+    "shape_text",
     "string_offsets",
     "synthetic_parent",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from math import prod
 from typing import Any, Protocol
 
@@ -21,6 +22,11 @@ from tritonpy_types.datatypes import (
 )
 
 CPU = (1, 0)  # DLPack's (type, id) of host memory
+
+
+def shape_text(dims: Iterable[int]) -> str:
+    """Return dimensions in Triton's format: `[-1,3]`."""
+    return f"[{','.join(map(str, dims))}]"
 
 
 class Tensor(msgspec.Struct, eq=False, gc=False):

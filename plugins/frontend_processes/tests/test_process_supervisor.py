@@ -14,10 +14,9 @@ from typing import Any
 import psutil
 import pytest
 
-from tritonpy.api.frontend import Claim, ClaimedAddress, Frontend
 from tritonpy.api.frontend_host import FrontendHostContext
 from tritonpy.custom_metrics import CustomMetrics
-from tritonpy.frontend import LogChanges
+from tritonpy.frontend import Claim, ClaimedAddress, Frontend, LogChanges
 from tritonpy.logs import change_logging
 from tritonpy.plugins import make_plugin_manager
 from tritonpy.server.factories import make_tracing

@@ -7,8 +7,7 @@ import sys
 import msgspec
 import pytest
 
-from tritonpy.api.frontend import Claim
-from tritonpy.frontend import LogSettings
+from tritonpy.frontend import Claim, LogSettings
 from tritonpy_config.server import decode_server_config
 from tritonpy_frontend_processes.start_message import StartMessage, TracerState
 from tritonpy_types.errors import StartupError

@@ -7,7 +7,7 @@ import pytest
 
 from plugins.workers.tests.fake_worker import eventually, on_loop
 from plugins.workers.tests.worker_model import SHORT_NS, Batching, next_iteration, worker_model
-from tritonpy.batching.direct_scheduler import DirectScheduler
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy_engine_rpc import processes
 from tritonpy_ipc import Kind
 from tritonpy_types.errors import Unavailable

@@ -8,7 +8,7 @@ import numpy as np
 from core.tests.toys.limiter import ResourceLimiter
 from plugins.workers.tests.fake_worker import on_loop
 from plugins.workers.tests.worker_model import SHORT_NS, next_iteration, worker_model
-from tritonpy.batching.direct_scheduler import DirectScheduler
+from tritonpy.runners.direct_scheduler import DirectScheduler
 
 
 class RaisingScheduler(DirectScheduler):

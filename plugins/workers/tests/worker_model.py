@@ -20,9 +20,9 @@ from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
-from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.request_check import RequestCheck
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.wakeups import Wakeups

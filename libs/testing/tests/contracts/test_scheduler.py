@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import Batch, Cancelled, InferResponse, hookimpl
-from tritonpy.batching.direct_scheduler import DirectScheduler
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy.scheduling import UNBOUNDED, Scheduler
 from tritonpy_testing import SchedulerContract, ToyEngine
 from tritonpy_testing.contracts.plugin import PluginContract

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import CallbackSink, Cancelled, InferRequest, Unavailable
-from tritonpy.batching.direct_scheduler import DirectScheduler
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy.scheduling import Scheduler, SchedulerContext
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from google.protobuf import text_format
 
-from tritonpy.batching.batch_keys import batch_key
+from tritonpy_batching.batch_keys import batch_key
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_types import CallbackSink, InferRequest, Tensor
 

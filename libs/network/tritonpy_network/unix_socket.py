@@ -10,7 +10,7 @@ import socket
 import stat
 from collections.abc import Iterator
 
-from tritonpy.api.frontend import Claim, ClaimedAddress
+from tritonpy_network.port_claim import Claim, ClaimedAddress
 from tritonpy_types.errors import StartupError
 
 _PREFIX = "unix:"

@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from tritonpy.network.port_claim import claim_port
+from tritonpy_network.port_claim import claim_port
 
 
 def listen(port: int, *, reuse: bool) -> socket.socket:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy.batching.batch_layout import BatchOutputRule, batch_output_rules, split_by_shape
+from tritonpy_batching.batch_layout import BatchOutputRule, batch_output_rules, split_by_shape
 from tritonpy_testing.parse import model_config
 from tritonpy_types import Tensor
 from tritonpy_types.errors import Internal

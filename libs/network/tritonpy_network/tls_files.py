@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tritonpy.network.frontend_options import TlsOptions
+from tritonpy_network.frontend_options import TlsOptions
 from tritonpy_types.errors import StartupError
 
 

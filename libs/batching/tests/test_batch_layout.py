@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.api.contexts import ModelContext
-from tritonpy.batching.batch_layout import BatchLayout, flatten_ragged
-from tritonpy.batching.gather import gather, scatter
+from tritonpy_batching.batch_layout import BatchLayout, flatten_ragged
+from tritonpy_batching.gather import gather, scatter
 from tritonpy_config.options import NoOptions
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.recording_sink import RecordingSink

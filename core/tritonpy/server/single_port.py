@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tritonpy.network.acceptor import Acceptor
+from tritonpy_network.acceptor import Acceptor
 from tritonpy_types.errors import StartupError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.api.contexts import ModelContext
-from tritonpy.batching.gather import gather, scatter
+from tritonpy_batching.gather import gather, scatter
 from tritonpy_config.options import NoOptions
 from tritonpy_ipc.blocks import Block, BlockInputs, BlockRow
 from tritonpy_ipc.signatures import Column, TensorSignature

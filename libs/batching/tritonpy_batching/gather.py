@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy_config.model_fit import shape_text
 from tritonpy_ipc.blocks import BlockRow, BlockView, Stack, block_ranges
 from tritonpy_ipc.signatures import Column, TensorSignature
 from tritonpy_types import (
@@ -26,6 +25,7 @@ from tritonpy_types import (
     InferResponse,
     Tensor,
     datatype_of,
+    shape_text,
 )
 from tritonpy_types.errors import Internal
 from tritonpy_types.request import ExecutedModel

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from tritonpy import StartupError
-from tritonpy.network.unix_socket import UnixSocket, unix_path
+from tritonpy_network.unix_socket import UnixSocket, unix_path
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ import pytest
 import trustme
 import uvloop
 
-from tritonpy.network.acceptor import Acceptor, Descriptors, Evictable
+from tritonpy_network.acceptor import Acceptor, Descriptors, Evictable
 
 LOG = logging.getLogger("test")
 SECONDS = 20

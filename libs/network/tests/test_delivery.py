@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tritonpy.frontend import delivered, unread
-from tritonpy.network import acceptor
+from tritonpy_network import acceptor
 
 MUCH = bytes(16 * 2**20)
 BOUND_S = 30

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.network.frontend_options import TlsOptions
 from tritonpy_config.server import InvalidServerConfig, decode_options
+from tritonpy_network.frontend_options import TlsOptions
 
 PAIR = {"certificate_file": "c", "key_file": "k"}
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.batching.batch_layout import BatchInputRule, batch_input_rules, batch_inputs
+from tritonpy_batching.batch_layout import BatchInputRule, batch_input_rules, batch_inputs
 from tritonpy_testing.parse import model_config
 from tritonpy_types import Tensor
 from tritonpy_types.errors import Internal

@@ -8,8 +8,8 @@ import pytest
 import trustme
 
 from tritonpy import StartupError
-from tritonpy.network.frontend_options import TlsOptions
-from tritonpy.network.tls_files import TlsFiles
+from tritonpy_network.frontend_options import TlsOptions
+from tritonpy_network.tls_files import TlsFiles
 
 CA = trustme.CA()
 NAMES = ("certificate_file", "key_file", "client_ca_file")

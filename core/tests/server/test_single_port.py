@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.api.frontend import Frontend, FrontendContext
-from tritonpy.network.single_port import MAX_FIRST_BYTES, SinglePort, offered_protocols, protocol_of
+from tritonpy.server.single_port import MAX_FIRST_BYTES, SinglePort, offered_protocols, protocol_of
 from tritonpy_types.errors import StartupError
 
 
