@@ -30,13 +30,13 @@ ROOT = Path(__file__).resolve().parent.parent
 SKIPPED = {".venv", ".test-venv", "build", "dist", "__pycache__"}
 MAX_LINES = 700
 MAX_FUNCTION_LINES = 60
-# The core shrinks: these limits go down with every part that becomes a plugin, and never up.
-MAX_CORE_LINES = 27_900
-MAX_CORE_FILES = 205
+# The core holds what every server needs. A feature that a server can run without is a plugin.
+MAX_CORE_LINES = 20_000
+MAX_CORE_FILES = 200
 SMALL = 60  # a module with fewer lines needs two importers
 # Public functions that are a topic of their own, and the core's plugin, which an entry point names.
 SMALL_WITH_ONE_IMPORTER = frozenset(
-    {"builtin", "call_threads", "decompression", "port_claim", "private_folders", "string_check"}
+    {"builtin", "call_threads", "private_folders", "string_check"}
 )
 HEAVY = (
     "litestar",

@@ -24,11 +24,17 @@ if TYPE_CHECKING:
     from tritonpy.api.operation import OperationGroup, OperationHandler
     from tritonpy.api.router import Router, RouterContext
     from tritonpy.call_threads import LOAD_CALLS, MODEL_CALLS
-    from tritonpy.decompression import decompressed
     from tritonpy.engine.operations import Operations
     from tritonpy.logs import follow_log_settings, log_settings
     from tritonpy.plugins.manager import frontend_classes
-    from tritonpy.request_memory import (
+    from tritonpy.shared_memory import Regions, hold_regions
+    from tritonpy.tracing.file_sink import FileOptions, FileSink
+    from tritonpy_config.server.log_settings import LogChanges, LogSettings
+    from tritonpy_network.acceptor import Acceptor, Descriptors, Evictable, delivered, unread
+    from tritonpy_network.decompression import decompressed
+    from tritonpy_network.frontend_options import HttpConnectionOptions, TlsOptions
+    from tritonpy_network.port_claim import Claim, ClaimedAddress, claim_port
+    from tritonpy_network.request_memory import (
         ClientMemory,
         RequestMemory,
         RequestMemoryFull,
@@ -36,12 +42,6 @@ if TYPE_CHECKING:
         memory_metrics,
         request_memory,
     )
-    from tritonpy.shared_memory import Regions, hold_regions
-    from tritonpy.tracing.file_sink import FileOptions, FileSink
-    from tritonpy_config.server.log_settings import LogChanges, LogSettings
-    from tritonpy_network.acceptor import Acceptor, Descriptors, Evictable, delivered, unread
-    from tritonpy_network.frontend_options import HttpConnectionOptions, TlsOptions
-    from tritonpy_network.port_claim import Claim, ClaimedAddress, claim_port
     from tritonpy_network.tls_files import TlsFiles
     from tritonpy_network.unix_socket import UnixSocket, unix_path
     from tritonpy_types import (
@@ -143,7 +143,7 @@ __getattr__ = lazy_names(
         "tritonpy.api.operation": ("OperationGroup", "OperationHandler"),
         "tritonpy.api.router": ("Router", "RouterContext"),
         "tritonpy.call_threads": ("LOAD_CALLS", "MODEL_CALLS"),
-        "tritonpy.decompression": ("decompressed",),
+        "tritonpy_network.decompression": ("decompressed",),
         "tritonpy.engine.operations": ("Operations",),
         "tritonpy_types.error_ids": ("internal_error",),
         "tritonpy.logs": ("follow_log_settings", "log_settings"),
@@ -160,7 +160,7 @@ __getattr__ = lazy_names(
         "tritonpy_network.frontend_options": ("HttpConnectionOptions", "TlsOptions"),
         "tritonpy_network.unix_socket": ("UnixSocket", "unix_path"),
         "tritonpy.plugins.manager": ("frontend_classes",),
-        "tritonpy.request_memory": (
+        "tritonpy_network.request_memory": (
             "ClientMemory",
             "RequestMemory",
             "RequestMemoryFull",

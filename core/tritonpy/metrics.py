@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         SummarySnapshot,
     )
     from tritonpy.api.observer import Event, Observer
-    from tritonpy.custom_metrics import (
+    from tritonpy_metrics import (
         SERVER_METRICS,
         CustomMetrics,
         FamilySnapshot,
@@ -70,7 +70,7 @@ __getattr__ = lazy_names(
             "SummarySnapshot",
         ),
         "tritonpy.api.observer": ("Event", "Observer"),
-        "tritonpy.custom_metrics": (
+        "tritonpy_metrics": (
             "SERVER_METRICS",
             "CustomMetrics",
             "FamilySnapshot",

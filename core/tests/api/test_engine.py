@@ -10,7 +10,7 @@ from tritonpy.api.engine import (
     ModelStatistics,
     SummarySnapshot,
 )
-from tritonpy.custom_metrics import HistogramSnapshot
+from tritonpy_metrics import HistogramSnapshot
 
 
 def test_gauges_can_be_sent_to_another_process() -> None:

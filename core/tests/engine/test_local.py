@@ -6,7 +6,6 @@ import pytest
 
 from tritonpy import InferRequest, InferResponse, Internal, ResourceExhausted
 from tritonpy.api.engine import ModelMetadata, TensorMetadata
-from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, Admission, infer_on_draining_member, model_metadata
 from tritonpy.frontend import Sink
@@ -16,6 +15,7 @@ from tritonpy.model.model_closed import ModelClosed
 from tritonpy.plugins import NoOptions
 from tritonpy.runners.local import LocalRunner
 from tritonpy.scheduling import Sharing
+from tritonpy_metrics import CustomMetrics
 from tritonpy_testing import RecordingSink, model_config
 from tritonpy_types.errors import InvalidArgument, NotFound, TritonError, Unavailable
 

@@ -10,7 +10,6 @@ import pytest
 
 from tritonpy.api.contexts import ModelContext
 from tritonpy.api.repository import ModelListing
-from tritonpy.custom_metrics import SERVER_METRICS, MetricKind
 from tritonpy.plugins import install_command
 from tritonpy.plugins.backends import BackendFolders, Backends
 from tritonpy.repository.model_loader import (
@@ -19,6 +18,7 @@ from tritonpy.repository.model_loader import (
     resolve_runtime,
     unreadable_hint,
 )
+from tritonpy_metrics import SERVER_METRICS, MetricKind
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing import ModelRepository
 from tritonpy_testing.parse import model_config

@@ -12,7 +12,6 @@ from core.tests.toys.doubler import Doubler
 from core.tests.toys.serving import ToyPlugin, config_of, serving, toy_plugins
 from tritonpy import Options
 from tritonpy.api.device import NoDevice
-from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.hookspecs import hookimpl
 from tritonpy.plugins import make_plugin_manager
 from tritonpy.repository import Repository, builtin
@@ -20,6 +19,7 @@ from tritonpy.server.factories import cache_folder, make_gpus, make_tracing, ope
 from tritonpy.tracing import TraceSink
 from tritonpy_config.server import InvalidServerConfig, ServerConfig, decode_server_config
 from tritonpy_config.server.sections import TraceConfig
+from tritonpy_metrics import CustomMetrics
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_types.errors import PluginError, TritonError
 

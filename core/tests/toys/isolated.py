@@ -21,8 +21,8 @@ import tritonpy_rate_limiter
 import tritonpy_workers
 from tritonpy.api.backend import Array, Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
-from tritonpy.custom_metrics import MetricKind
 from tritonpy_config.options import Options
+from tritonpy_metrics import MetricKind
 from tritonpy_testing import RunningServer, running_server
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_types import Batch, CallbackSink, InferRequest, InferResponse, Tensor

@@ -20,8 +20,8 @@ from tritonpy.api.engine import (
     ServerMetadata,
 )
 from tritonpy.api.trace_sink import TraceChanges, TraceSettings
-from tritonpy.custom_metrics import FamilySnapshot
 from tritonpy.frontend import LogChanges, LogSettings
+from tritonpy_metrics import FamilySnapshot
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_types import CudaRegion, InferRequest, InferResponse, RegionKind, SystemRegion
 from tritonpy_types.errors import Unavailable

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tritonpy.custom_metrics.registry import FamilySnapshot
 from tritonpy_config.options import NoOptions, Options
+from tritonpy_metrics.registry import FamilySnapshot
 from tritonpy_types import Tensor
 
 

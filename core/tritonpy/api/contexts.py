@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from tritonpy.api.device import Device, ModelMemory, NoDevice
 from tritonpy.api.engine import Engine
 from tritonpy.api.load_cancellation import LoadCancellation
-from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy_config.model_fit import qualified_name
 from tritonpy_config.options import Options
+from tritonpy_metrics import CustomMetrics, ModelMetrics
 from tritonpy_types import Batch
 
 if TYPE_CHECKING:

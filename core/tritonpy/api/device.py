@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from tritonpy.custom_metrics import FamilySnapshot, MetricKind, MetricSnapshot
 from tritonpy.installation import install_command
 from tritonpy_batching.gather import Allocate
 from tritonpy_config.server.sections import DeviceSettings
+from tritonpy_metrics import FamilySnapshot, MetricKind, MetricSnapshot
 from tritonpy_types import CudaRegion, RegionMemory
 from tritonpy_types.errors import InvalidArgument, Unavailable
 

@@ -11,9 +11,9 @@ import msgspec
 
 from tritonpy.api.authenticator import Verb
 from tritonpy.api.trace_sink import TraceChanges, TraceSettings
-from tritonpy.custom_metrics.registry import FamilySnapshot, HistogramSnapshot
 from tritonpy_config.model_fit import qualified_name
 from tritonpy_config.server.log_settings import LogChanges, LogSettings
+from tritonpy_metrics.registry import FamilySnapshot, HistogramSnapshot
 from tritonpy_types import CudaRegion, InferRequest, RegionKind, SystemRegion
 from tritonpy_types.errors import NotFound
 

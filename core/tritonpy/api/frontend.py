@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tritonpy.api.device import Device, NoDevice
 from tritonpy.api.trace_sink import Tracer
-from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
-from tritonpy.request_memory import RequestMemory
 from tritonpy_config.options import NoOptions, Options
+from tritonpy_metrics import CustomMetrics, ModelMetrics
 from tritonpy_network.port_claim import Claim, ClaimedAddress
+from tritonpy_network.request_memory import RequestMemory
 
 if TYPE_CHECKING:
     from tritonpy.api.engine import Engine

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tritonpy.api.frontend import Frontend
-from tritonpy.custom_metrics import CustomMetrics
+from tritonpy_metrics import CustomMetrics
 
 if TYPE_CHECKING:
     from tritonpy.tracing.tracing import Tracing

@@ -19,13 +19,13 @@ from tritonpy.api.engine import (
 )
 from tritonpy.api.operation import OperationHandler
 from tritonpy.api.trace_sink import TraceChanges, TraceSettings
-from tritonpy.custom_metrics.registry import FamilySnapshot
 from tritonpy_config.options import NoOptions, Options
 from tritonpy_config.server.log_settings import LogChanges, LogSettings
+from tritonpy_metrics.registry import FamilySnapshot
 from tritonpy_types import CudaRegion, InferRequest, RegionKind, SystemRegion
 
 if TYPE_CHECKING:
-    from tritonpy.custom_metrics import CustomMetrics
+    from tritonpy_metrics import CustomMetrics
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
-from tritonpy.custom_metrics import ModelMetrics
 from tritonpy_config.options import NoOptions, Options
+from tritonpy_metrics import ModelMetrics
 from tritonpy_types import InferRequest
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from tritonpy.api.authenticator import Verb
-from tritonpy.custom_metrics import MetricKind, ModelMetrics
+from tritonpy_metrics import MetricKind, ModelMetrics
 from tritonpy_types.clock import now_ns
 
 METRIC = "tritonpy_denied_requests"

@@ -11,8 +11,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from tritonpy.auth.denials import RateLimitedLog
-from tritonpy.custom_metrics import MetricKind, ModelMetrics
 from tritonpy_config.options import Options
+from tritonpy_metrics import MetricKind, ModelMetrics
 from tritonpy_types.clock import now_ns
 
 

@@ -19,7 +19,6 @@ from tritonpy.api.engine import (
 from tritonpy.api.operation import OperationHandler
 from tritonpy.api.sharing import Sharing
 from tritonpy.api.trace_sink import TraceChanges, TraceSettings
-from tritonpy.custom_metrics import CustomMetrics, FamilySnapshot
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.operations import Operations
 from tritonpy.logs import change_logging, log_settings
@@ -30,6 +29,7 @@ from tritonpy.runners.call_graph import CallGraph
 from tritonpy.shared_memory import Regions, hold_regions
 from tritonpy.tracing.tracing import Tracing
 from tritonpy_config.server.log_settings import LogChanges, LogSettings
+from tritonpy_metrics import CustomMetrics, FamilySnapshot
 from tritonpy_types import (
     DATATYPE_OF_NUMBER,
     CudaRegion,

@@ -8,10 +8,10 @@ from typing import Any
 from tritonpy.api.engine import Engine
 from tritonpy.api.operation import OperationGroup
 from tritonpy.api.router import Router, RouterContext
-from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.engine.local import LocalEngine
 from tritonpy.plugins import PluginManager
 from tritonpy_config.server import ServerConfig, decode_options
+from tritonpy_metrics import CustomMetrics
 
 log = logging.getLogger("tritonpy.engine")
 

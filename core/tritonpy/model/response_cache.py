@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
 from tritonpy.api.cache import Cache
-from tritonpy.custom_metrics.registry import FamilySnapshot
 from tritonpy.model.cached_response import from_tensors
 from tritonpy.runners.timer import Timer
+from tritonpy_metrics.registry import FamilySnapshot
 from tritonpy_types import InferResponse, Tensor
 from tritonpy_types.clock import now_ns
 

@@ -10,7 +10,6 @@ from tritonpy.api.engine import Engine
 from tritonpy.api.observer import Observer
 from tritonpy.api.repo_agent import RepoAgent
 from tritonpy.api.sharing import WaitingQueue
-from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins.backends import Backends
 from tritonpy.plugins.manager import PluginManager
@@ -19,6 +18,7 @@ from tritonpy.runners.isolation import RunnerFactories
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy_config.server.sections import NO_LATENCIES, LatencySettings
+from tritonpy_metrics import CustomMetrics
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from tritonpy.api.load_cancellation import LoadCancellation
 from tritonpy.api.repo_agent import AgentAction, RepoAgent
 from tritonpy.api.repository import ModelListing
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
-from tritonpy.custom_metrics import ModelMetrics
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.model.warmup_samples import warmup_samples
@@ -55,6 +54,7 @@ from tritonpy_config.problem import (
 from tritonpy_config.validate import validate
 from tritonpy_config.validate.batch_strategy import batch_library_problems
 from tritonpy_config.validate.identity import identity_problems
+from tritonpy_metrics import ModelMetrics
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
 from tritonpy_types import DATATYPE_OF_NUMBER
 from tritonpy_types.errors import InvalidArgument, PluginError, StartupError

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from tritonpy.api.engine import Operation
     from tritonpy.api.operation import OperationHandler
-    from tritonpy.custom_metrics import CustomMetrics
     from tritonpy.model.loaded_model import LoadedModel
     from tritonpy.repository.memory_reservation import LoadDeadline
     from tritonpy.repository.model_table import LazyListing, ModelTable
     from tritonpy.repository.prepared_model import PreparedModel
     from tritonpy.runners.timer import Timer
     from tritonpy_config.server.sections import MemorySettings
+    from tritonpy_metrics import CustomMetrics
     from tritonpy_protos.model_config_pb2 import ModelConfig
     from tritonpy_types import InferRequest
 

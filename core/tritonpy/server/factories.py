@@ -22,15 +22,15 @@ from tritonpy.api.repo_agent import RepoAgent
 from tritonpy.api.repository import Repository, RepositoryContext
 from tritonpy.api.sharing import Sharing
 from tritonpy.api.trace_sink import TraceSettings, TraceSink
-from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins import PluginManager
 from tritonpy.plugins.manager import frontend_classes
-from tritonpy.request_memory import RequestMemory
 from tritonpy.runners.timer import Timer
 from tritonpy.tracing.tracing import Tracing
 from tritonpy_config.server import ServerConfig, decode_options
 from tritonpy_config.server.sections import DeviceSettings, TraceConfig
+from tritonpy_metrics import CustomMetrics, ModelMetrics
+from tritonpy_network.request_memory import RequestMemory
 
 if TYPE_CHECKING:
     from tritonpy.auth.authorizer import Authorizer

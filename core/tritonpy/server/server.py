@@ -13,7 +13,6 @@ from tritonpy.api.frontend import Frontend
 from tritonpy.api.frontend_host import FrontendHost, FrontendHostContext
 from tritonpy.api.observer import Observer
 from tritonpy.api.rate_limiter import RateLimiter
-from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, LocalEngine
 from tritonpy.engine.router_chain import RouterChain, make_router_chain
@@ -29,7 +28,6 @@ from tritonpy.repository.manager import ModelEvents, RepositoryManager
 from tritonpy.repository.model_loader import ModelLoader
 from tritonpy.repository.model_table import ModelTable, NamespacedTable
 from tritonpy.repository.poller import Poller
-from tritonpy.request_memory import request_memory
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.gpu_limits import GpuLimits
 from tritonpy.runners.host_policies import HostPolicies
@@ -55,6 +53,8 @@ from tritonpy.shared_memory import Regions
 from tritonpy.tracing.tracing import Tracing
 from tritonpy.version import SERVER_VERSION
 from tritonpy_config.server import ServerConfig
+from tritonpy_metrics import CustomMetrics, ModelMetrics
+from tritonpy_network.request_memory import request_memory
 from tritonpy_types.errors import StartupError, TritonError
 
 if TYPE_CHECKING:

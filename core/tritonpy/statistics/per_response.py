@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tritonpy.api.engine import Duration, GpuShare, ResponseStatistics, SummarySnapshot
-from tritonpy.custom_metrics import HistogramSnapshot
-from tritonpy.custom_metrics.registry import Histogram
 from tritonpy.statistics.counters import Counters, SucceededRequests
-from tritonpy.statistics.quantile_sketch import QuantileSketch
 from tritonpy_config.server.sections import LatencySettings, Quantiles, parse_quantiles
+from tritonpy_metrics import HistogramSnapshot
+from tritonpy_metrics.quantile_sketch import QuantileSketch
+from tritonpy_metrics.registry import Histogram
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
 from tritonpy_types import Batch, ComputeTimes, InferRequest, InferResponse
 from tritonpy_types.clock import now_ns

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy_engine_rpc.metric_handles import (
     DropMessage,
     MetricFamilyMessage,
@@ -12,6 +11,7 @@ from tritonpy_engine_rpc.metric_handles import (
     MetricValueMessage,
 )
 from tritonpy_ipc import ProtocolError
+from tritonpy_metrics import CustomMetrics, ModelMetrics
 from tritonpy_types.errors import Internal, InvalidArgument, Unsupported
 
 

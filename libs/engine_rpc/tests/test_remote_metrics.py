@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from tritonpy.custom_metrics import CustomMetrics, MetricKind, ModelMetrics
 from tritonpy_engine_rpc.messages import convert
 from tritonpy_engine_rpc.metric_handles import (
     DropMessage,
@@ -15,6 +14,7 @@ from tritonpy_engine_rpc.metric_handles import (
     MetricValueMessage,
 )
 from tritonpy_engine_rpc.remote_metrics import RemoteMetrics, ServerLink
+from tritonpy_metrics import CustomMetrics, MetricKind, ModelMetrics
 from tritonpy_types.errors import (
     AlreadyExists,
     Internal,

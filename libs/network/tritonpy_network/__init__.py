@@ -1,5 +1,5 @@
-"""Listening sockets: connections, TLS files, Unix sockets, and addresses of several processes.
+"""Listening sockets: connections, TLS files, Unix sockets, and the memory of requests.
 
 Start at `acceptor`, which accepts connections with file descriptors in reserve. The library imports
-`tritonpy_types` and `tritonpy_config` only.
+`tritonpy_types`, `tritonpy_config` and `tritonpy_metrics` only.
 """

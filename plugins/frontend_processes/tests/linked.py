@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from tritonpy.api.engine import Engine
 from tritonpy.api.trace_sink import Tracer
-from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_frontend_processes import kinds
 from tritonpy_frontend_processes.process.engine import FrontendEngine
@@ -21,6 +20,7 @@ from tritonpy_frontend_processes.process.tracer import FrontendTracer
 from tritonpy_frontend_processes.rpc_session import FrontendRpcSession
 from tritonpy_frontend_processes.start_message import TracerState
 from tritonpy_ipc import Frame, Kind
+from tritonpy_metrics import CustomMetrics, ModelMetrics
 
 _T = TypeVar("_T")
 

@@ -15,7 +15,6 @@ import psutil
 import pytest
 
 from tritonpy.api.frontend_host import FrontendHostContext
-from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.frontend import Claim, ClaimedAddress, Frontend, LogChanges
 from tritonpy.logs import change_logging
 from tritonpy.plugins import make_plugin_manager
@@ -25,6 +24,7 @@ from tritonpy_config.server import decode_server_config
 from tritonpy_frontend_processes import heartbeat
 from tritonpy_frontend_processes.process_supervisor import ProcessSupervisor
 from tritonpy_frontend_processes.remote_frontend import FrontendProcesses, RemoteFrontend
+from tritonpy_metrics import CustomMetrics
 from tritonpy_testing.toy_engine import ToyEngine
 from tritonpy_types.errors import StartupError
 

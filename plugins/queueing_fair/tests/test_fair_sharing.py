@@ -4,9 +4,9 @@ import pytest
 
 from tritonpy import CallbackSink, InferRequest, ResourceExhausted
 from tritonpy.auth import Principal
-from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.metrics import ModelMetrics
 from tritonpy_config.server import decode_options
+from tritonpy_metrics import CustomMetrics
 from tritonpy_queueing_fair.fair_sharing import FairSharing
 from tritonpy_queueing_fair.options import FairOptions
 

@@ -16,12 +16,12 @@ import numpy as np
 from plugins.workers.tests.worker_end import WorkerEnd
 from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.engine import Engine
-from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.slot import Slot
 from tritonpy_config.options import NoOptions
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_ipc import Frame, Kind
+from tritonpy_metrics import CustomMetrics, ModelMetrics
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.recording_sink import WAIT_S
 from tritonpy_testing.toy_engine import ToyEngine

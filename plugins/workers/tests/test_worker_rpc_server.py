@@ -13,8 +13,8 @@ from plugins.workers.tests.fake_worker import (
     registry_of,
     worker_of,
 )
-from tritonpy.custom_metrics import CustomMetrics
 from tritonpy_ipc import Kind
+from tritonpy_metrics import CustomMetrics
 from tritonpy_testing.toy_engine import ToyEngine
 from tritonpy_types.errors import Code
 

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from plugins.frontend_processes.tests.linked import linked
-from tritonpy.custom_metrics import MetricKind
 from tritonpy_engine_rpc.remote_metrics import RemoteMetrics, ServerLink
+from tritonpy_metrics import MetricKind
 from tritonpy_testing.toy_engine import ToyEngine
 from tritonpy_types.errors import InvalidArgument, Unavailable
 

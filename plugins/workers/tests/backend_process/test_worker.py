@@ -24,7 +24,7 @@ from core.tests.toys.rescheduling import ReschedulingScheduler
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers
 from plugins.workers.tests.backend_process.wire import eventually
 from tritonpy.api.engine import Engine
-from tritonpy.custom_metrics import SERVER_METRICS, FamilySnapshot
+from tritonpy_metrics import SERVER_METRICS, FamilySnapshot
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_types.errors import Internal, InvalidArgument, TritonError

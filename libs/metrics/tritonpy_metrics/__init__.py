@@ -1,12 +1,13 @@
 """Metrics that models create: one registry for the server, shared by all its models.
 
-Start at `registry`; `handles` has what models hold. The package imports only errors.
+Start at `registry`; `handles` has what models hold. The library imports `tritonpy_types` and
+`tritonpy_config` only.
 """
 
 from __future__ import annotations
 
-from tritonpy.custom_metrics.handles import Metric, MetricFamily, ModelMetrics
-from tritonpy.custom_metrics.registry import (
+from tritonpy_metrics.handles import Metric, MetricFamily, ModelMetrics
+from tritonpy_metrics.registry import (
     SERVER_METRICS,
     CustomMetrics,
     FamilySnapshot,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from io import BytesIO
 
-from tritonpy.request_memory import Reservation
+from tritonpy_network.request_memory import Reservation
 from tritonpy_types.errors import InvalidArgument
 
 _STEP = 1024 * 1024

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tritonpy.custom_metrics import CustomMetrics, Metric, MetricFamily, MetricKind, ModelMetrics
+from tritonpy_metrics import CustomMetrics, Metric, MetricFamily, MetricKind, ModelMetrics
 from tritonpy_types.errors import Internal, InvalidArgument
 
 COUNTER, GAUGE, HISTOGRAM = MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.HISTOGRAM

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from tritonpy.custom_metrics import FamilySnapshot, MetricKind, MetricSnapshot
+from tritonpy_metrics import FamilySnapshot, MetricKind, MetricSnapshot
 from tritonpy_types.errors import ResourceExhausted
 
 SMALL = 64 * 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tritonpy.custom_metrics.registry import (
+from tritonpy_metrics.registry import (
     Cell,
     CustomMetrics,
     Labels,

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
-from tritonpy.custom_metrics.registry import (
+from tritonpy_metrics import CustomMetrics, ModelMetrics
+from tritonpy_metrics.registry import (
     SERVER_METRICS,
     Cell,
     FamilySnapshot,

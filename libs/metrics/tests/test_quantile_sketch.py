@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.statistics.quantile_sketch import QuantileSketch
 from tritonpy_config.server.sections import DEFAULT_QUANTILES, parse_quantiles
+from tritonpy_metrics.quantile_sketch import QuantileSketch
 
 TARGETS = parse_quantiles(DEFAULT_QUANTILES)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tritonpy import ResourceExhausted
 from tritonpy.frontend import RequestMemory, RequestMemoryFull
-from tritonpy.request_memory import SMALL, memory_limit, memory_metrics, request_memory
+from tritonpy_network.request_memory import SMALL, memory_limit, memory_metrics, request_memory
 
 MIB = 2**20
 
