@@ -271,14 +271,17 @@ def _installed(
             f"import site; site.addsitedir({str(_site(over))!r})\n"
         )
     install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    for requirement in requirements:
-        install += ["-r", requirement]
-    for package in packages:
-        install += ["-e", f"./{package}"]
-    # pip rejects editable installs of siblings that refer to each other by folder, so plain names
-    # are used.
-    environment = {**os.environ, "TRITONPY_PLAIN_DEPENDENCIES": "1"}
-    subprocess.run(install, cwd=ROOT, env=environment, check=True)
+    if requirements:
+        files = [part for requirement in requirements for part in ("-r", requirement)]
+        subprocess.run([*install, *files], cwd=ROOT, check=True)
+    if packages:
+        # pip rejects editable installs of siblings that refer to each other by folder, so plain
+        # names are used. The requirements include the build backends, so that pip does not install
+        # them again for each package.
+        environment = {**os.environ, "TRITONPY_PLAIN_DEPENDENCIES": "1"}
+        folders = [part for package in packages for part in ("-e", f"./{package}")]
+        command = [*install, "--no-build-isolation", *folders]
+        subprocess.run(command, cwd=ROOT, env=environment, check=True)
     return str(python)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD_BACKEND = "hatchling>=1.27"
+BUILD_BACKENDS = ("hatchling>=1.27", "flit_core>=3.11,<4")
 _REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*?)\s*(?P<extras>\[[\w,\s-]*\])?$")
 _NAME = re.compile(r"^[A-Za-z0-9][\w.-]*")
 _EXTRAS = re.compile(r"^[A-Za-z0-9][\w.-]*\s*\[(?P<extras>[\w,\s-]*)\]")
@@ -127,10 +127,10 @@ def run_pip(
 def run_build(python: Path, backend: Path, arguments: Sequence[str]) -> None:
     """Run a pip command that builds distributions with names, not folders, as dependencies.
 
-    The build backend is installed once, into the folder `backend`. Otherwise, pip downloads it for
-    each build.
+    The build backends are installed once, into the folder `backend`. Otherwise, pip downloads one
+    for each build.
     """
-    if not (backend / "hatchling").is_dir():
-        run_pip(python, ["install", "-q", "--target", str(backend), BUILD_BACKEND])
+    if not (backend / "flit_core").is_dir():
+        run_pip(python, ["install", "-q", "--target", str(backend), *BUILD_BACKENDS])
     variables = {"PYTHONPATH": str(backend), "TRITONPY_PLAIN_DEPENDENCIES": "1"}
     run_pip(python, [*arguments, "--no-deps", "--no-build-isolation"], variables)
