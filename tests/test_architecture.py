@@ -35,9 +35,7 @@ MAX_CORE_LINES = 20_000
 MAX_CORE_FILES = 200
 SMALL = 60  # a module with fewer lines needs two importers
 # Public functions that are a topic of their own, and the core's plugin, which an entry point names.
-SMALL_WITH_ONE_IMPORTER = frozenset(
-    {"builtin", "call_threads", "private_folders", "string_check"}
-)
+SMALL_WITH_ONE_IMPORTER = frozenset({"builtin", "call_threads", "private_folders", "string_check"})
 HEAVY = (
     "litestar",
     "uvicorn",

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from tritonpy import DATATYPES, InvalidArgument
 from tritonpy.config import DATATYPE_OF_NUMBER
+from tritonpy_backend_kit.config_completion import needs_completion
 from tritonpy_backend_onnx.config_check import check_config
-from tritonpy_backend_onnx.config_completion import complete_config, needs_completion
+from tritonpy_backend_onnx.config_completion import complete_config
 from tritonpy_backend_onnx.signature import Signature, TensorInfo
 from tritonpy_protos.model_config_pb2 import ModelConfig
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from tritonpy import Backend, Batch, InstanceContext, MemoryUsage, ModelContext
+from tritonpy import Batch, InstanceContext, ModelContext
 from tritonpy.execution import gather, scatter
+from tritonpy_backend_kit.config_completion import log_batch_size, needs_completion
+from tritonpy_backend_kit.shared_model import SharedModelBackend
 from tritonpy_backend_onnx.config_check import check_config
-from tritonpy_backend_onnx.config_completion import complete_config, needs_completion
+from tritonpy_backend_onnx.config_completion import complete_config
 from tritonpy_backend_onnx.errors import to_triton_error
 from tritonpy_backend_onnx.execution import create_execution
 from tritonpy_backend_onnx.options import OnnxOptions
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
-class OnnxRuntimeBackend(Backend):
+class OnnxRuntimeBackend(SharedModelBackend):
     """Runs an ONNX model in ONNX Runtime, on the CPU or on a GPU.
 
     All instances on a device share one session, so the weights are in memory once. With TensorRT or
@@ -30,6 +31,7 @@ class OnnxRuntimeBackend(Backend):
     parameters, graph levels and accelerators are those of Triton.
     """
 
+    shared_class: ClassVar[type[SharedModel]] = SharedModel
     Options: ClassVar[type[OnnxOptions]] = OnnxOptions
     request_parameters: ClassVar[frozenset[str] | None] = frozenset()
     default_filenames: ClassVar[tuple[str, ...]] = (DEFAULT_FILENAME,)
@@ -53,20 +55,8 @@ class OnnxRuntimeBackend(Backend):
         sessions = model.shared = SharedModel(model)
         signature = sessions.describe(first_device(model.config))
         result = complete_config(model.config, signature, model.default_max_batch_size)
-        if result.max_batch_size != model.config.max_batch_size:
-            model.log.info(
-                (
-                    "model '%s' supports batching and its configuration sets no max_batch_size: "
-                    "using %d"
-                ),
-                model.name, result.max_batch_size,
-            )  # fmt: skip
+        log_batch_size(model, result)
         return result
-
-    @classmethod
-    def load(cls, model: ModelContext) -> object:
-        """Return the sessions that the instances share."""
-        return model.shared or SharedModel(model)
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
@@ -97,14 +87,3 @@ class OnnxRuntimeBackend(Backend):
             raise to_triton_error(error) from error
         batch.stamp()
         batch.respond(scatter(batch, outputs))
-
-    @classmethod
-    def shared_memory_usage(cls, shared: object) -> Sequence[MemoryUsage]:
-        """Return the memory of all sessions, including those that belong to a single instance."""
-        return shared.memory_usage() if isinstance(shared, SharedModel) else ()
-
-    @classmethod
-    def unload(cls, shared: object) -> None:
-        """Drop the references to the shared sessions."""
-        if isinstance(shared, SharedModel):
-            shared.close()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tritonpy import Internal, InvalidArgument
 from tritonpy.config import (
     DATATYPE_OF_NUMBER,
     control_inputs,
@@ -13,6 +12,17 @@ from tritonpy.config import (
     model_dims,
     shape_text,
     unable_to_load,
+)
+from tritonpy_backend_kit.config_check import (
+    check_batch_dimension,
+    check_input_count,
+    check_scalar,
+    configured_datatype,
+    datatype_mismatch,
+    dims_match,
+    find_tensor,
+    input_count,
+    missing_control,
 )
 from tritonpy_backend_onnx.signature import Signature, TensorInfo
 
@@ -37,30 +47,16 @@ def check_config(config: ModelConfig, signature: Signature) -> None:
 
 def _check_inputs(config: ModelConfig, signature: Signature, controls: int) -> None:
     required = sum(not field.optional for field in config.input)
-    made = sum(len(each.target_name) for each in config.batch_input)
-    expected = required + made + controls + len(config.sequence_batching.state)
-    if expected != len(signature.inputs):
-        raise unable_to_load(
-            config,
-            f"configuration expects {expected} inputs, model provides {len(signature.inputs)}",
-        )
+    expected = input_count(config, controls, required)
+    check_input_count(config, expected, len(signature.inputs))
     infos = {**signature.inputs, **signature.defaults}
     for field in config.input:
         _check_input(config, infos, field)
     for each in config.batch_input:
         for name in each.target_name:
             _check_datatype(
-                config, f"batch input '{name}'", each.data_type, _find_input(infos, name)
+                config, f"batch input '{name}'", each.data_type, find_tensor(infos, name, "input")
             )
-
-
-def _find_input(infos: Mapping[str, TensorInfo], name: str) -> TensorInfo:
-    info = infos.get(name)
-    if info is None:
-        raise InvalidArgument(
-            f"unexpected inference input '{name}', allowed inputs are: {', '.join(sorted(infos))}"
-        )
-    return info
 
 
 def _check_input(config: ModelConfig, infos: Mapping[str, TensorInfo], field: ModelInput) -> None:
@@ -69,7 +65,7 @@ def _check_input(config: ModelConfig, infos: Mapping[str, TensorInfo], field: Mo
             config,
             f"optional input '{field.name}' is not supported for models that support batching",
         )
-    info = _find_input(infos, field.name)
+    info = find_tensor(infos, field.name, "input")
     _check_datatype(config, f"input '{field.name}'", field.data_type, info)
     if field.allow_ragged_batch:
         _check_ragged(config, field, info)
@@ -95,7 +91,7 @@ def _check_ragged(config: ModelConfig, field: ModelInput, info: TensorInfo) -> N
 
 
 def _check_output(config: ModelConfig, infos: Mapping[str, TensorInfo], field: ModelOutput) -> None:
-    info = _find_output(infos, field.name)
+    info = find_tensor(infos, field.name, "output")
     _check_datatype(config, f"output '{field.name}'", field.data_type, info)
     if not any(field.name in batch_output.target_name for batch_output in config.batch_output):
         _check_dims(config, field, info, exact=True)
@@ -103,31 +99,14 @@ def _check_output(config: ModelConfig, infos: Mapping[str, TensorInfo], field: M
 
 def _check_states(config: ModelConfig, infos: Mapping[str, TensorInfo]) -> None:
     for state in config.sequence_batching.state:
-        info = _find_output(infos, state.output_name)
+        info = find_tensor(infos, state.output_name, "output")
         _check_datatype(config, f"output state '{state.output_name}'", state.data_type, info)
 
 
-def _find_output(infos: Mapping[str, TensorInfo], name: str) -> TensorInfo:
-    info = infos.get(name)
-    if info is None:
-        raise InvalidArgument(
-            f"unexpected inference output '{name}', allowed outputs are: {', '.join(sorted(infos))}"
-        )
-    return info
-
-
 def _check_datatype(config: ModelConfig, what: str, number: int, info: TensorInfo) -> None:
-    configured = DATATYPE_OF_NUMBER.get(number)
-    if configured is None:
-        raise Internal(f"unsupported datatype TYPE_INVALID for {what} for model '{config.name}'")
+    configured = configured_datatype(config, what, number)
     if configured.name != info.datatype:
-        raise unable_to_load(
-            config,
-            (
-                f"configuration expects datatype {configured.config_name} for {what}, "
-                f"model provides TYPE_{info.datatype}"
-            ),
-        )
+        raise datatype_mismatch(config, what, configured, info.datatype)
 
 
 def _check_dims(
@@ -139,37 +118,13 @@ def _check_dims(
     """
     dims = model_dims(field)
     if not info.dims:
-        _check_scalar(config, field.name, dims)
+        check_scalar(config, field.name, dims)
         return
-    where = f"model '{config.name}', tensor '{field.name}': "
-    batched = config.max_batch_size > 0
-    if batched and info.dims[0] != -1:
-        raise InvalidArgument(
-            f"{where}for the model to support batching the shape should have at least 1 "
-            "dimension and the first "
-            f"dimension must be -1; but shape expected by the model is {shape_text(info.dims)}"
-        )
-    full = (-1, *dims) if batched else dims
-    if _compatible(info.dims, full, exact):
+    check_batch_dimension(config, field.name, info.dims)
+    full = (-1, *dims) if config.max_batch_size > 0 else dims
+    if dims_match(info.dims, full, exact):
         return
     raise dims_misfit(config, field.name, info.dims, full)
-
-
-def _compatible(model: Sequence[int], configured: Sequence[int], exact: bool) -> bool:
-    return len(model) == len(configured) and all(
-        have == want or (have == -1 and not exact)
-        for have, want in zip(model, configured, strict=True)
-    )
-
-
-def _check_scalar(config: ModelConfig, name: str, dims: Sequence[int]) -> None:
-    if any(dim != 1 for dim in dims):
-        raise unable_to_load(
-            config,
-            f"scalar tensor '{name}', should only provide 1 in the model configuration when the "
-            "model doesn't support "
-            f"batching. Model configuration provided: {shape_text(dims)}.",
-        )
 
 
 def _check_control(
@@ -177,10 +132,7 @@ def _check_control(
 ) -> None:
     info = inputs.get(name)
     if info is None:
-        raise Internal(
-            f"configuration specified sequence control '{name}', but model does not provide that "
-            "input"
-        )
+        raise missing_control(name)
     dims = info.dims[1:] if config.max_batch_size > 0 else info.dims
     if dims != (1,):
         raise unable_to_load(

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import msgspec
 
-from tritonpy import Options
+from tritonpy_backend_kit.shared_model import BatchSizeOptions
 
 Threads = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class OnnxOptions(Options, frozen=True):
+class OnnxOptions(BatchSizeOptions, frozen=True):
     """Options with the names that Triton's `--backend-config=onnxruntime,…` uses."""
 
     enable_global_threadpool: Annotated[
@@ -34,14 +34,5 @@ class OnnxOptions(Options, frozen=True):
             description="Limit on the ONNX Runtime threads of all models of less than 1 MiB; "
             "further ones compute on the thread that"
             " executes them (default: 256, or the threads of 16 models)."
-        ),
-    ] = None
-    default_max_batch_size: Annotated[
-        int | None,
-        msgspec.Meta(
-            description=(
-                "max_batch_size of models that support batching and set none (default: "
-                "the server's)."
-            )
         ),
     ] = None

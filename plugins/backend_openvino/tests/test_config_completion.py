@@ -4,7 +4,8 @@ import pytest
 from google.protobuf import text_format
 
 from tritonpy import InvalidArgument
-from tritonpy_backend_openvino.config_completion import complete_config, needs_completion
+from tritonpy_backend_kit.config_completion import needs_completion
+from tritonpy_backend_openvino.config_completion import complete_config
 from tritonpy_backend_openvino.signature import Signature, TensorInfo
 from tritonpy_protos.model_config_pb2 import ModelConfig
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from tritonpy import Backend, Batch, InferResponse, InstanceContext, MemoryUsage, ModelContext
+from tritonpy import Batch, InferResponse, InstanceContext, ModelContext
 from tritonpy.execution import gather, scatter
-from tritonpy_backend_openvino.config_completion import complete_config, needs_completion
+from tritonpy_backend_kit.config_completion import log_batch_size, needs_completion
+from tritonpy_backend_kit.shared_model import SharedModelBackend
+from tritonpy_backend_openvino.config_completion import complete_config
 from tritonpy_backend_openvino.errors import to_triton_error, translate_errors
 from tritonpy_backend_openvino.execution import Execution, RunningBatch
 from tritonpy_backend_openvino.model_file import FILENAMES
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
-class OpenVinoBackend(Backend):
+class OpenVinoBackend(SharedModelBackend):
     """Runs a model on any OpenVINO device.
 
     All instances share one compiled model, so the weights are in memory once. Each instance has
@@ -29,6 +30,7 @@ class OpenVinoBackend(Backend):
     are those of Triton.
     """
 
+    shared_class: ClassVar[type[SharedModel]] = SharedModel
     Options: ClassVar[type[OpenVinoOptions]] = OpenVinoOptions
     request_parameters: ClassVar[frozenset[str] | None] = frozenset()
     default_filenames: ClassVar[tuple[str, ...]] = FILENAMES
@@ -41,25 +43,8 @@ class OpenVinoBackend(Backend):
             return model.config
         opened = model.shared = SharedModel(model)
         result = complete_config(model.config, opened.signature(), model.default_max_batch_size)
-        if result.max_batch_size != model.config.max_batch_size:
-            model.log.info(
-                (
-                    "model '%s' supports batching and its configuration sets no max_batch_size: "
-                    "using %d"
-                ),
-                model.name, result.max_batch_size,
-            )  # fmt: skip
+        log_batch_size(model, result)
         return result
-
-    @classmethod
-    def load(cls, model: ModelContext) -> object:
-        """Return the model that the instances share."""
-        return model.shared or SharedModel(model)
-
-    @classmethod
-    def shared_memory_usage(cls, shared: object) -> Sequence[MemoryUsage]:
-        """Return the size of the weights, once per compiled copy of the model."""
-        return shared.memory_usage() if isinstance(shared, SharedModel) else ()
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
@@ -81,12 +66,6 @@ class OpenVinoBackend(Backend):
     def close(self) -> None:
         """Wait for running requests and end the threads."""
         self._requests.close()
-
-    @classmethod
-    def unload(cls, shared: object) -> None:
-        """Drop the references to the shared model."""
-        if isinstance(shared, SharedModel):
-            shared.close()
 
     @staticmethod
     def _finish(batch: Batch, running: RunningBatch, error: Exception | None) -> None:

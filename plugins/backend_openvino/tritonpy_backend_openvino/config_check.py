@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tritonpy import DTYPES, Internal, InvalidArgument
+from tritonpy import DTYPES, InvalidArgument
 from tritonpy.config import (
-    DATATYPE_OF_NUMBER,
     control_inputs,
     dims_misfit,
     model_dims,
     unable_to_load,
+)
+from tritonpy_backend_kit.config_check import (
+    check_input_count,
+    configured_datatype,
+    datatype_mismatch,
+    find_tensor,
 )
 from tritonpy_backend_openvino.signature import Signature, TensorInfo, with_aliases
 
@@ -32,14 +37,10 @@ def check_inputs(config: ModelConfig, signature: Signature, reshape_inputs: bool
         *[(state.input_name, state.data_type) for state in sequence.state],
     ]
     own += [(name, each.data_type) for each in config.batch_input for name in each.target_name]
-    count = len(config.input) + len(own)
-    if count != len(signature.inputs):
-        raise unable_to_load(
-            config, f"configuration expects {count} inputs, model provides {len(signature.inputs)}"
-        )
+    check_input_count(config, len(config.input) + len(own), len(signature.inputs))
     known = with_aliases(signature.inputs)
     for field in config.input:
-        info = _known("input", known, signature.inputs, field.name)
+        info = find_tensor(known, field.name, "input", signature.inputs)
         if field.optional:
             raise unable_to_load(
                 config,
@@ -52,7 +53,7 @@ def check_inputs(config: ModelConfig, signature: Signature, reshape_inputs: bool
         if not reshape_inputs and not field.allow_ragged_batch:
             _check_dims(config, field, info, exact=False)
     for name, number in own:
-        _check_input_type(config, name, number, _known("input", known, signature.inputs, name))
+        _check_input_type(config, name, number, find_tensor(known, name, "input", signature.inputs))
 
 
 def check_outputs(config: ModelConfig, signature: Signature) -> None:
@@ -60,53 +61,27 @@ def check_outputs(config: ModelConfig, signature: Signature) -> None:
     known = with_aliases(signature.outputs)
     placed = {name for each in config.batch_output for name in each.target_name}
     for field in config.output:
-        info = _known("output", known, signature.outputs, field.name)
+        info = find_tensor(known, field.name, "output", signature.outputs)
         _check_output_type(config, field.name, field.data_type, info)
         if field.name not in placed:
             _check_dims(config, field, info, exact=True)
     for state in config.sequence_batching.state:
-        info = _known("output", known, signature.outputs, state.output_name)
+        info = find_tensor(known, state.output_name, "output", signature.outputs)
         _check_output_type(config, state.output_name, state.data_type, info)
 
 
-def _known(
-    kind: str, known: Mapping[str, TensorInfo], infos: Mapping[str, TensorInfo], name: str
-) -> TensorInfo:
-    info = known.get(name)
-    if info is None:
-        raise InvalidArgument(
-            f"unexpected inference {kind} '{name}', allowed {kind}s are: {', '.join(sorted(infos))}"
-        )
-    return info
-
-
 def _check_input_type(config: ModelConfig, name: str, number: int, info: TensorInfo) -> None:
-    configured = _datatype(config, f"input '{name}'", number)
-    if not is_convertible(configured, info.datatype):
-        raise _datatype_mismatch(config, f"input '{name}'", number, info)
+    what = f"input '{name}'"
+    configured = configured_datatype(config, what, number)
+    if not is_convertible(configured.name, info.datatype):
+        raise datatype_mismatch(config, what, configured, info.datatype)
 
 
 def _check_output_type(config: ModelConfig, name: str, number: int, info: TensorInfo) -> None:
-    configured = _datatype(config, f"output '{name}'", number)
-    if not is_convertible(info.datatype, configured):
-        raise _datatype_mismatch(config, f"output '{name}'", number, info)
-
-
-def _datatype(config: ModelConfig, what: str, number: int) -> str:
-    configured = DATATYPE_OF_NUMBER.get(number)
-    if configured is None:
-        raise Internal(f"unsupported datatype TYPE_INVALID for {what} for model '{config.name}'")
-    return configured.name
-
-
-def _datatype_mismatch(
-    config: ModelConfig, what: str, number: int, info: TensorInfo
-) -> InvalidArgument:
-    return unable_to_load(
-        config,
-        f"configuration expects datatype {DATATYPE_OF_NUMBER[number].config_name} for {what}, "
-        f"model provides TYPE_{info.datatype}",
-    )
+    what = f"output '{name}'"
+    configured = configured_datatype(config, what, number)
+    if not is_convertible(info.datatype, configured.name):
+        raise datatype_mismatch(config, what, configured, info.datatype)
 
 
 _FLOAT_TYPES = {"BF16", "FP16", "FP32", "FP64"}

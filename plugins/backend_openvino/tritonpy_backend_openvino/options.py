@@ -6,21 +6,12 @@ from typing import Annotated
 
 import msgspec
 
-from tritonpy import Options
+from tritonpy_backend_kit.shared_model import BatchSizeOptions
 
 
-class OpenVinoOptions(Options, frozen=True):
+class OpenVinoOptions(BatchSizeOptions, frozen=True):
     """Options of the OpenVINO backend."""
 
-    default_max_batch_size: Annotated[
-        int | None,
-        msgspec.Meta(
-            description=(
-                "max_batch_size of models that support batching and set none (default: "
-                "the server's)."
-            )
-        ),
-    ] = None
     cache_dir: Annotated[
         str,
         msgspec.Meta(

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from tritonpy import (
-    Backend,
     Batch,
     InstanceContext,
     Internal,
-    MemoryUsage,
     ModelContext,
     TritonError,
 )
 from tritonpy.execution import gather, scatter
+from tritonpy_backend_kit.config_completion import log_batch_size, server_inputs
+from tritonpy_backend_kit.shared_model import SharedModelBackend
 from tritonpy_backend_tf.config_check import check_config
-from tritonpy_backend_tf.config_completion import complete_config, needs_completion, server_inputs
+from tritonpy_backend_tf.config_completion import complete_config, needs_completion
 from tritonpy_backend_tf.errors import to_triton_error
 from tritonpy_backend_tf.execution import Execution
 from tritonpy_backend_tf.model_source import DEFAULT_FILENAMES, PLATFORMS, is_saved_model
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
-class TensorFlowBackend(Backend):
+class TensorFlowBackend(SharedModelBackend):
     """Runs SavedModels, GraphDefs and Keras files in TensorFlow sessions, on the CPU or on GPUs.
 
     All instances on a device share one session, so the weights are in memory once, unless
@@ -38,6 +37,7 @@ class TensorFlowBackend(Backend):
     are those of Triton.
     """
 
+    shared_class: ClassVar[type[SharedModel]] = SharedModel
     Options: ClassVar[type[TensorFlowOptions]] = TensorFlowOptions
     request_parameters: ClassVar[frozenset[str] | None] = frozenset()
     default_filenames: ClassVar[tuple[str, ...]] = DEFAULT_FILENAMES
@@ -58,20 +58,8 @@ class TensorFlowBackend(Backend):
         except Exception as error:
             raise _unable_to_complete(model.name, to_triton_error(error)) from error
         result = complete_config(model.config, signature, model.default_max_batch_size)
-        if result.max_batch_size != model.config.max_batch_size:
-            model.log.info(
-                (
-                    "model '%s' supports batching and its configuration sets no max_batch_size: "
-                    "using %d"
-                ),
-                model.name, result.max_batch_size,
-            )  # fmt: skip
+        log_batch_size(model, result)
         return result
-
-    @classmethod
-    def load(cls, model: ModelContext) -> object:
-        """Return the sessions that the instances share."""
-        return model.shared or SharedModel(model)
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
@@ -105,17 +93,6 @@ class TensorFlowBackend(Backend):
         if self._session is not None:
             self._sessions.release(self._session)
             self._session = None
-
-    @classmethod
-    def shared_memory_usage(cls, shared: object) -> Sequence[MemoryUsage]:
-        """Return the memory of the weights."""
-        return shared.memory_usage() if isinstance(shared, SharedModel) else ()
-
-    @classmethod
-    def unload(cls, shared: object) -> None:
-        """Close the model file."""
-        if isinstance(shared, SharedModel):
-            shared.close()
 
 
 def _unable_to_complete(model: str, failure: TritonError) -> TritonError:

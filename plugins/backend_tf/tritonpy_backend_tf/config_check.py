@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tritonpy import Internal, InvalidArgument
+from tritonpy import InvalidArgument
 from tritonpy.config import (
     DATATYPE_OF_NUMBER,
     control_inputs,
@@ -13,6 +13,16 @@ from tritonpy.config import (
     model_dims,
     shape_text,
     unable_to_load,
+)
+from tritonpy_backend_kit.config_check import (
+    check_batch_dimension,
+    check_input_count,
+    check_scalar,
+    datatype_mismatch,
+    dims_match,
+    find_tensor,
+    input_count,
+    missing_control,
 )
 from tritonpy_backend_tf.signature import Signature, TensorInfo
 
@@ -34,14 +44,14 @@ def check_config(config: ModelConfig, signature: Signature) -> None:
         _check_control(config, signature, name, datatype)
     known = signature.known_inputs
     for field in config.input:
-        _find_tensor(known, field.name, "input")
+        find_tensor(known, field.name, "input")
     _check_count(config, signature, len(controls))
     for field in config.input:
         _check_input(config, signature, field)
     for each in config.batch_input:
         for name in each.target_name:
             _check_datatype(
-                config, f"batch input '{name}'", each.data_type, _find_tensor(known, name, "input")
+                config, f"batch input '{name}'", each.data_type, find_tensor(known, name, "input")
             )
     for output in config.output:
         _check_output(config, signature, output)
@@ -49,31 +59,19 @@ def check_config(config: ModelConfig, signature: Signature) -> None:
 
 
 def _check_count(config: ModelConfig, signature: Signature, controls: int) -> None:
-    made = sum(len(each.target_name) for each in config.batch_input)
     given = len(config.input) - sum(field.name in signature.optional for field in config.input)
-    expected = given + made + controls + len(config.sequence_batching.state)
+    expected = input_count(config, controls, given)
     provided = len(signature.inputs)
     if not signature.exact and expected > provided:
         raise unable_to_load(
             config, f"configuration expects {expected} inputs, model provides at most {provided}"
         )
-    if signature.exact and expected != provided:
-        raise unable_to_load(
-            config, f"configuration expects {expected} inputs, model provides {provided}"
-        )
-
-
-def _find_tensor(infos: Mapping[str, TensorInfo], name: str, what: str) -> TensorInfo:
-    info = infos.get(name)
-    if info is None:
-        raise InvalidArgument(
-            f"unexpected inference {what} '{name}', allowed {what}s are: {', '.join(sorted(infos))}"
-        )
-    return info
+    if signature.exact:
+        check_input_count(config, expected, provided)
 
 
 def _check_input(config: ModelConfig, signature: Signature, field: ModelInput) -> None:
-    info = _find_tensor(signature.known_inputs, field.name, "input")
+    info = find_tensor(signature.known_inputs, field.name, "input")
     if field.optional and field.name not in signature.optional:
         raise unable_to_load(
             config,
@@ -97,7 +95,7 @@ def _check_ragged(config: ModelConfig, field: ModelInput, info: TensorInfo) -> N
 
 
 def _check_output(config: ModelConfig, signature: Signature, field: ModelOutput) -> None:
-    info = _find_tensor(signature.known_outputs, field.name, "output")
+    info = find_tensor(signature.known_outputs, field.name, "output")
     scattered = any(field.name in each.target_name for each in config.batch_output)
     if signature.exact and not scattered:
         _check_dims(config, field, info, exact=True)
@@ -106,9 +104,9 @@ def _check_output(config: ModelConfig, signature: Signature, field: ModelOutput)
 
 def _check_states(config: ModelConfig, signature: Signature) -> None:
     for state in config.sequence_batching.state:
-        given = _find_tensor(signature.known_inputs, state.input_name, "input")
+        given = find_tensor(signature.known_inputs, state.input_name, "input")
         _check_datatype(config, f"input state '{state.input_name}'", state.data_type, given)
-        kept = _find_tensor(signature.known_outputs, state.output_name, "output")
+        kept = find_tensor(signature.known_outputs, state.output_name, "output")
         _check_datatype(config, f"output state '{state.output_name}'", state.data_type, kept)
 
 
@@ -119,13 +117,7 @@ def _check_datatype(config: ModelConfig, what: str, number: int, info: TensorInf
             f"unsupported datatype 'TYPE_INVALID' for {what} for model '{config.name}'"
         )
     if configured.name != info.datatype:
-        raise unable_to_load(
-            config,
-            (
-                f"configuration expects datatype {configured.config_name} for {what}, "
-                f"model provides TYPE_{info.datatype}"
-            ),
-        )
+        raise datatype_mismatch(config, what, configured, info.datatype)
 
 
 def _check_dims(config: ModelConfig, field: Field, info: TensorInfo, exact: bool) -> None:
@@ -138,60 +130,30 @@ def _check_dims(config: ModelConfig, field: Field, info: TensorInfo, exact: bool
     dims = model_dims(field)
     batched = config.max_batch_size > 0
     if not info.dims and not batched:
-        _check_scalar(config, field.name, dims)
+        check_scalar(config, field.name, dims)
         return
-    mismatch = _mismatch(config, field.name, info.dims, dims, exact)
-    if mismatch:
-        raise InvalidArgument(mismatch)
+    _check_shape(config, field.name, info.dims, dims, exact)
 
 
-def _check_scalar(config: ModelConfig, name: str, dims: Sequence[int]) -> None:
-    if any(dim != 1 for dim in dims):
-        raise unable_to_load(
-            config,
-            f"scalar tensor '{name}', should only provide 1 in the model configuration when the "
-            "model doesn't support "
-            f"batching. Model configuration provided: {shape_text(dims)}.",
-        )
-
-
-def _mismatch(
+def _check_shape(
     config: ModelConfig, name: str, model: Sequence[int], dims: Sequence[int], exact: bool
-) -> str:
-    """Return Triton's error text for a shape mismatch, or "" if the shapes match."""
-    where = f"model '{config.name}', tensor '{name}': "
-    batched = config.max_batch_size > 0
-    if batched and (not model or model[0] != -1):
-        return (
-            f"{where}for the model to support batching the shape should have at least 1 "
-            "dimension and the first "
-            f"dimension must be -1; but shape expected by the model is {shape_text(model)}"
-        )
-    full = (-1, *dims) if batched else tuple(dims)
-    if _compatible(model, full, exact):
-        return ""
-    return dims_misfit(config, name, model, full).message
-
-
-def _compatible(model: Sequence[int], configured: Sequence[int], exact: bool) -> bool:
-    return len(model) == len(configured) and all(
-        have == want or (have == -1 and not exact)
-        for have, want in zip(model, configured, strict=True)
-    )
+) -> None:
+    check_batch_dimension(config, name, model)
+    full = (-1, *dims) if config.max_batch_size > 0 else tuple(dims)
+    if not dims_match(model, full, exact):
+        raise dims_misfit(config, name, model, full)
 
 
 def _check_control(config: ModelConfig, signature: Signature, name: str, number: int) -> None:
     info = signature.known_inputs.get(name)
     if info is None:
-        raise Internal(
-            f"configuration specified sequence control '{name}', but model does not provide that "
-            "input"
-        )
+        raise missing_control(name)
     where = f"sequence control '{name}': "
     if signature.exact and info.dims is not None:
-        mismatch = _mismatch(config, name, info.dims, (1,), exact=True)
-        if mismatch:
-            raise unable_to_load(config, where + mismatch)
+        try:
+            _check_shape(config, name, info.dims, (1,), exact=True)
+        except InvalidArgument as error:
+            raise unable_to_load(config, where + error.message) from error
     configured = DATATYPE_OF_NUMBER[number]
     if configured.name != info.datatype:
         raise unable_to_load(

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tritonpy import DATATYPES, Internal, InvalidArgument
 from tritonpy.config import set_dims
+from tritonpy_backend_kit.config_completion import (
+    copied,
+    enable_dynamic_batching,
+    server_inputs,
+    server_outputs,
+    without,
+)
 from tritonpy_backend_tf.signature import Signature, TensorInfo
 
 if TYPE_CHECKING:
@@ -36,8 +42,7 @@ def complete_config(
     Raises `Internal` if configuration and model contradict each other about batching,
     `InvalidArgument` if the model does not define a tensor's dimensions.
     """
-    result = type(config)()
-    result.CopyFrom(config)
+    result = copied(config)
     can_batch = signature.can_batch
     if not can_batch and config.max_batch_size > 0:
         raise Internal(
@@ -47,8 +52,7 @@ def complete_config(
         )
     if can_batch and result.max_batch_size == 0 and _expects_batching(config, signature):
         result.max_batch_size = max(default_max_batch_size, 0)
-    if result.max_batch_size > 1 and result.WhichOneof("scheduling_choice") is None:
-        result.dynamic_batching.SetInParent()
+    enable_dynamic_batching(result)
     _complete_inputs(result, signature)
     _complete_outputs(result, signature)
     return result
@@ -85,17 +89,8 @@ def _complete_inputs(config: ModelConfig, signature: Signature) -> None:
     if config.input and not signature.exact:
         return
     made = {*server_inputs(config), *[field.name for field in config.input]}
-    for name, info in _exclude(signature.inputs, made):
+    for name, info in without(signature.inputs, made).items():
         _complete_field(config, config.input.add(name=name), info)
-
-
-def server_inputs(config: ModelConfig) -> Iterator[str]:
-    """Yield the inputs that the server provides: batch inputs, sequence controls and states."""
-    for each in config.batch_input:
-        yield from each.target_name
-    sequence = config.sequence_batching
-    yield from [each.name for each in sequence.control_input]
-    yield from [state.input_name for state in sequence.state]
 
 
 def _complete_outputs(config: ModelConfig, signature: Signature) -> None:
@@ -105,15 +100,8 @@ def _complete_outputs(config: ModelConfig, signature: Signature) -> None:
             if info is not None:
                 _complete_field(config, field, info)
         return
-    kept = {state.output_name for state in config.sequence_batching.state}
-    for name, info in _exclude(signature.outputs, kept):
+    for name, info in without(signature.outputs, server_outputs(config)).items():
         _complete_field(config, config.output.add(name=name), info)
-
-
-def _exclude(
-    infos: Mapping[str, TensorInfo], names: Container[str]
-) -> Iterable[tuple[str, TensorInfo]]:
-    return [(name, info) for name, info in infos.items() if name not in names]
 
 
 def _complete_field(config: ModelConfig, field: Field, info: TensorInfo) -> None:

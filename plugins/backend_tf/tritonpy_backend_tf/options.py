@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tritonpy import Options
+from tritonpy_backend_kit.shared_model import BatchSizeOptions
 
 
-class TensorFlowOptions(Options, frozen=True):
+class TensorFlowOptions(BatchSizeOptions, frozen=True):
     """Options with the names that Triton's `--backend-config=tensorflow,…` uses."""
 
     allow_soft_placement: Annotated[
@@ -35,12 +35,3 @@ class TensorFlowOptions(Options, frozen=True):
             )
         ),
     ] = True
-    default_max_batch_size: Annotated[
-        int | None,
-        msgspec.Meta(
-            description=(
-                "max_batch_size of models that support batching and set none (default: "
-                "the server's)."
-            )
-        ),
-    ] = None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from tritonpy import Backend, Batch, InstanceContext, MemoryUsage, ModelContext, TritonError
+from tritonpy import Batch, InstanceContext, MemoryUsage, ModelContext, TritonError
 from tritonpy.execution import scatter
+from tritonpy_backend_kit.config_completion import needs_completion
+from tritonpy_backend_kit.shared_model import SharedModelBackend
 from tritonpy_backend_torch.archive import ArchiveFormat, open_records
-from tritonpy_backend_torch.config_completion import complete_config, needs_completion
+from tritonpy_backend_torch.config_completion import complete_config
 from tritonpy_backend_torch.exported_signature import exported_signature, program_of
 from tritonpy_backend_torch.isolation import default_isolation
 from tritonpy_backend_torch.model_files import (
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 _UNKNOWN_SIGNATURE = Signature(())
 
 
-class TorchBackend(Backend):
+class TorchBackend(SharedModelBackend):
     """Runs TorchScript models, torch.export programs, AOTInductor packages and Python classes.
 
     Parameters, names of inputs and outputs, and error texts are those of Triton. Each instance has
@@ -85,21 +87,9 @@ class TorchBackend(Backend):
         found: Sequence[MemoryUsage] = self._instance.memory_usage()
         return found
 
-    @classmethod
-    def shared_memory_usage(cls, shared: Any) -> Sequence[MemoryUsage]:
-        """Return the memory of the weights that instances share."""
-        found: Sequence[MemoryUsage] = () if shared is None else shared.memory_usage()
-        return found
-
     def close(self) -> None:
         """Drop the reference to the network."""
         self._instance.close()
-
-    @classmethod
-    def unload(cls, shared: Any) -> None:
-        """Drop the references to shared networks."""
-        if shared is not None:
-            shared.close()
 
 
 def _files(model: ModelContext) -> ModelFiles:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tritonpy import Internal, InvalidArgument
-from tritonpy.config import DATATYPE_OF_NUMBER, dims_misfit, model_dims, shape_text, unable_to_load
+from tritonpy import Internal
+from tritonpy.config import DATATYPE_OF_NUMBER, dims_misfit, model_dims, unable_to_load
+from tritonpy_backend_kit.config_check import (
+    check_batch_dimension,
+    configured_datatype,
+    datatype_mismatch,
+    input_count,
+)
 from tritonpy_backend_torch.signature import Signature, TensorInfo
 
 if TYPE_CHECKING:
@@ -50,9 +56,7 @@ def _check_present(config: ModelConfig) -> None:
 
 
 def _check_count(config: ModelConfig, signature: Signature) -> None:
-    sequence = config.sequence_batching
-    made = sum(len(each.target_name) for each in config.batch_input)
-    expected = len(config.input) + made + len(sequence.control_input) + len(sequence.state)
+    expected = input_count(config, len(config.sequence_batching.control_input))
     required = sum(spec.required for spec in signature.client_inputs)
     if not required <= expected <= len(signature.client_inputs):
         raise unable_to_load(
@@ -65,11 +69,7 @@ def _check_count(config: ModelConfig, signature: Signature) -> None:
 
 
 def _check_field(config: ModelConfig, what: str, field: Field) -> None:
-    kind = DATATYPE_OF_NUMBER.get(field.data_type)
-    if kind is None:
-        raise Internal(
-            f"unsupported datatype TYPE_INVALID for {what} '{field.name}' for model '{config.name}'"
-        )
+    kind = configured_datatype(config, f"{what} '{field.name}'", field.data_type)
     if kind.name == "BYTES" and len(model_dims(field)) + (config.max_batch_size > 0) > 1:
         raise Internal(
             f"Triton only supports 1 dimensional List of String as {what} for '{field.name}' for "
@@ -80,11 +80,7 @@ def _check_field(config: ModelConfig, what: str, field: Field) -> None:
 def _check_tensor(config: ModelConfig, what: str, field: Field, info: TensorInfo) -> None:
     configured = DATATYPE_OF_NUMBER[field.data_type]
     if configured.name != info.datatype:
-        raise unable_to_load(
-            config,
-            f"configuration expects datatype {configured.config_name} for {what} '{field.name}', "
-            f"model provides TYPE_{info.datatype}",
-        )
+        raise datatype_mismatch(config, f"{what} '{field.name}'", configured, info.datatype)
     ragged = getattr(field, "allow_ragged_batch", False)
     is_batch_output = any(field.name in each.target_name for each in config.batch_output)
     if not ragged and not is_batch_output:
@@ -92,18 +88,13 @@ def _check_tensor(config: ModelConfig, what: str, field: Field, info: TensorInfo
 
 
 def _check_dims(config: ModelConfig, field: Field, info: TensorInfo) -> None:
-    dims, where = model_dims(field), f"model '{config.name}', tensor '{field.name}': "
+    dims = model_dims(field)
     if (
         not info.dims and dims == (1,) and config.max_batch_size == 0
     ):  # clients see a scalar as one element
         return
+    check_batch_dimension(config, field.name, info.dims)
     if config.max_batch_size > 0:
-        if info.dims[:1] != (-1,):
-            raise InvalidArgument(
-                f"{where}for the model to support batching the shape should have at least 1 "
-                "dimension and the first "
-                f"dimension must be -1; but shape expected by the model is {shape_text(info.dims)}"
-            )
         dims = (-1, *dims)
     if len(dims) != len(info.dims) or any(
         have not in (want, -1) for have, want in zip(info.dims, dims, strict=True)

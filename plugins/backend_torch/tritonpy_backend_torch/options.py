@@ -6,10 +6,10 @@ from typing import Annotated
 
 import msgspec
 
-from tritonpy import Options
+from tritonpy_backend_kit.shared_model import BatchSizeOptions
 
 
-class TorchOptions(Options, frozen=True):
+class TorchOptions(BatchSizeOptions, frozen=True):
     """Options of the PyTorch backend."""
 
     allow_pickles: Annotated[
@@ -21,12 +21,3 @@ class TorchOptions(Options, frozen=True):
             )
         ),
     ] = False
-    default_max_batch_size: Annotated[
-        int | None,
-        msgspec.Meta(
-            description=(
-                "max_batch_size of models that support batching and set none (default: "
-                "the server's)."
-            )
-        ),
-    ] = None

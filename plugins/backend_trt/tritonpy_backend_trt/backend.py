@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from tritonpy import (
-    Backend,
     Batch,
     InferResponse,
     InstanceContext,
     Internal,
     InvalidArgument,
-    MemoryUsage,
     ModelContext,
     Tensor,
     TritonError,
 )
 from tritonpy.execution import scatter
+from tritonpy_backend_kit.shared_model import SharedModelBackend
 from tritonpy_backend_trt.completion_thread import CompletionThread
 from tritonpy_backend_trt.config_check import check_config
 from tritonpy_backend_trt.config_completion import complete_config
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
-class TensorRtBackend(Backend):
+class TensorRtBackend(SharedModelBackend):
     """Runs a TensorRT engine on a GPU, through the full or the lean runtime.
 
     All instances on a GPU share the engine, so the weights are in memory once. Each instance has
@@ -41,6 +39,7 @@ class TensorRtBackend(Backend):
     the next batch is copied to the GPU while one runs.
     """
 
+    shared_class: ClassVar[type[SharedModel]] = SharedModel
     Options: ClassVar[type[TensorRtOptions]] = TensorRtOptions
     request_parameters: ClassVar[frozenset[str] | None] = frozenset()
     default_filenames: ClassVar[tuple[str, ...]] = (DEFAULT_FILENAME,)
@@ -65,11 +64,6 @@ class TensorRtBackend(Backend):
                 f"unable to load plan file to auto complete config: {path}: {error.message}"
             ) from error
         return complete_config(model.config, signature, model.log)
-
-    @classmethod
-    def load(cls, model: ModelContext) -> object:
-        """Return the engines that the instances share."""
-        return model.shared or SharedModel(model)
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
@@ -117,14 +111,6 @@ class TensorRtBackend(Backend):
         """Return False after a GPU failure, from which this process cannot recover."""
         return not self._is_failed
 
-    @classmethod
-    def shared_memory_usage(cls, shared: object) -> Sequence[MemoryUsage]:
-        """Return the memory that TensorRT allocated.
-
-        The server counts inputs and outputs itself.
-        """
-        return list(shared.memory_usage()) if isinstance(shared, SharedModel) else ()
-
     def close(self) -> None:
         """Respond to pending executions, then free the instance's resources.
 
@@ -134,12 +120,6 @@ class TensorRtBackend(Backend):
             self._completion_thread.close()
             self._pipeline.close()
             self._pipeline = None
-
-    @classmethod
-    def unload(cls, shared: object) -> None:
-        """Drop the references to the engines."""
-        if isinstance(shared, SharedModel):
-            shared.close()
 
     def _finish(self, execution: PendingExecution) -> None:
         pipeline = self._pipeline

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tritonpy import Internal, InvalidArgument, NotFound
 from tritonpy.config import DATATYPE_OF_NUMBER, dims_misfit, model_dims, shape_text
+from tritonpy_backend_kit.config_check import find_tensor
 from tritonpy_backend_trt.config_inputs import (
     WILDCARD,
     ConfigInput,
@@ -53,11 +54,7 @@ def check_names(config: ModelConfig, signature: Signature) -> None:
         ("output", config.output, signature.outputs),
     ):
         for field in fields:
-            if field.name not in allowed:
-                raise InvalidArgument(
-                    f"unexpected inference {kind} '{field.name}', allowed {kind}s are: "
-                    f"{', '.join(sorted(allowed))}"
-                )
+            find_tensor(allowed, field.name, kind)
 
 
 def _check_attributes(

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tritonpy import DATATYPES, Internal, InvalidArgument
 from tritonpy.config import model_dims
+from tritonpy_backend_kit.config_completion import (
+    copied,
+    server_inputs,
+    server_outputs,
+    without,
+)
 from tritonpy_backend_trt.config_check import check_names
 from tritonpy_backend_trt.limits import max_rows
 from tritonpy_backend_trt.signature import Signature, TensorInfo
@@ -25,8 +31,7 @@ def complete_config(config: ModelConfig, signature: Signature, log: Log) -> Mode
     requires a larger one or contradicts itself about batching, `InvalidArgument` for tensors that
     do not match the engine.
     """
-    result = type(config)()
-    result.CopyFrom(config)
+    result = copied(config)
     rows = _batch_rows(result, signature, log)
     if result.max_batch_size == 0:
         result.max_batch_size = rows
@@ -38,28 +43,13 @@ def complete_config(config: ModelConfig, signature: Signature, log: Log) -> Mode
         )
     if rows > 1 and result.WhichOneof("scheduling_choice") is None:
         result.dynamic_batching.SetInParent()
-    server_inputs, server_outputs = _server_tensors(result)
-    _add_fields(result.input, _exclude(signature.inputs, server_inputs), result.max_batch_size > 0)
     _add_fields(
-        result.output, _exclude(signature.outputs, server_outputs), result.max_batch_size > 0
+        result.input, without(signature.inputs, server_inputs(result)), result.max_batch_size > 0
+    )
+    _add_fields(
+        result.output, without(signature.outputs, server_outputs(result)), result.max_batch_size > 0
     )
     return result
-
-
-def _server_tensors(config: ModelConfig) -> tuple[set[str], set[str]]:
-    """Return the inputs and outputs that the server manages itself and clients do not see."""
-    sequence = config.sequence_batching
-    made = {name for each in config.batch_input for name in each.target_name}
-    inputs = {
-        *[each.name for each in sequence.control_input],
-        *[state.input_name for state in sequence.state],
-        *made,
-    }
-    return inputs, {state.output_name for state in sequence.state}
-
-
-def _exclude(infos: Mapping[str, TensorInfo], names: Collection[str]) -> dict[str, TensorInfo]:
-    return {name: info for name, info in infos.items() if name not in names}
 
 
 def _batch_rows(config: ModelConfig, signature: Signature, log: Log) -> int:
