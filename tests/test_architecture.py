@@ -365,7 +365,7 @@ def test_the_architecture_page_is_short() -> None:
 )
 def test_mentioned_paths_exist(page: Path) -> None:
     named = re.findall(
-        r"`((?:core|protos|plugins|tests|bench|examples|docs)/[\w./-]*)`",
+        r"`((?:core|libs|protos|plugins|tests|tools|bench|examples|docs)/[\w./-]*)`",
         page.read_text(encoding="utf-8"),
     )
     assert named

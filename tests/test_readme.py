@@ -80,7 +80,7 @@ def test_every_snippet_of_a_page_runs_with_the_printed_output(folder: Checkout, 
 
 def test_the_performance_figure_of_the_readme_is_in_the_results() -> None:
     figure = re.search(
-        r"answers ([\d.]+) times .* \(([\d,]+) against\s+([\d,]+)\), with (\d+) instead of\s+(\d+) µs",
+        r"answers ([\d.]+) times .* \(([\d,]+) against\s+([\d,]+)\)\.\s+A request costs (\d+)\s+instead of\s+(\d+) µs",
         README,
     )
     interval = re.search(r"interval ([\d.]+) to ([\d.]+)\.", README)
