@@ -1,7 +1,13 @@
-"""Cache of parsed request heads: persistent clients send identical heads with every request."""
+"""Cache of parsed request heads: clients send the same head, or most of its lines, again.
+
+A head that was sent before is found by its bytes. In another one, each line that was sent before is
+found by its bytes, and other lines (`traceparent`, request ids, lengths) are read here. Everything
+unusual is left to the parser.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -9,8 +15,14 @@ from tritonpy_frontend_http.infer_calls import Target
 
 MAX_HEAD_BYTES = 2048  # bytes of a cached head
 MAX_HEADS = 512  # heads; bounds the memory if heads never repeat
+MAX_LINES = 1024
 END = b"\r\n\r\n"
 _END_SIZE = len(END)
+_PRINTABLE = bytes(range(0x20, 0x7F))
+_LENGTH = re.compile(rb"[0-9]{1,15}").fullmatch
+# They affect the connection or the length of the body, so a new value of them goes to the parser.
+_CONNECTION = frozenset({b"transfer-encoding", b"expect", b"upgrade"})
+_UNREAD = _CONNECTION | {b"connection", b"host", b"keep-alive", b"proxy-connection", b"te"}
 
 
 class RequestHead(NamedTuple):
@@ -26,36 +38,89 @@ class HeadCache:
 
     def __init__(self) -> None:
         self._heads: dict[bytes, RequestHead] = {}
+        self._targets: dict[bytes, Target] = {}  # by request line
+        self._lines: dict[bytes, tuple[bytes, bytes]] = {}
+        self._names: dict[bytes, bytes] = {}  # names as sent, of headers with any value
+        # The limits of a connection hold for heads that are not longer than a parsed one.
+        self._longest = 0
+        self._most_headers = 0
 
     def find(self, data: bytes) -> tuple[RequestHead, int] | None:
-        """Return the cached head and the start of the body if `data` is exactly one request."""
+        """Return the head and the start of the body if `data` is exactly one known request."""
         end = data.find(END, 0, MAX_HEAD_BYTES)
         if end < 0:
             return None
         start = end + _END_SIZE
-        head = self._heads.get(data[:start])
+        head = self._heads.get(data[:start]) or self._read(data[:end])
         if head is None or len(data) - start != head.body_size:
             return None
         return head, start
 
+    def _read(self, text: bytes) -> RequestHead | None:
+        first, *lines = text.split(b"\r\n")
+        target = self._targets.get(first)
+        if target is None or len(text) > self._longest or len(lines) > self._most_headers:
+            return None
+        if text.translate(None, _PRINTABLE) != b"\r\n" * len(lines):
+            return None  # a control character, a lone line end, or a byte above ASCII
+        known, names = self._lines, self._names
+        headers: dict[bytes, bytes] = {}
+        for line in lines:
+            pair = known.get(line)
+            if pair is not None:
+                headers[pair[0]] = pair[1]
+                continue
+            sent, _, value = line.partition(b": ")
+            name = names.get(sent)
+            if name is None:
+                return None
+            headers[name] = value.strip()
+        size = headers.get(b"content-length", b"")
+        if len(headers) != len(lines) or _LENGTH(size) is None:
+            return None
+        return RequestHead(target, headers, int(size))
+
     def learn(self, data: bytes, target: Target, headers: list[tuple[bytes, bytes]]) -> None:
-        """Cache the head of request `data`.
+        """Cache the head of request `data`, which was parsed as `target` and `headers`.
 
         Does nothing without a Content-Length, or with a header that affects the connection.
         """
-        start = data.find(END, 0, MAX_HEAD_BYTES) + len(END)
-        names = [name for name, _ in headers]
+        end = data.find(END, 0, MAX_HEAD_BYTES)
         values = dict(headers)
         size = values.get(b"content-length", b"")
         if (
-            start < len(END)
-            or not size.isdigit()
-            or len(data) - start != int(size)
-            or len(names) != len(values)
+            end < 0
+            or _LENGTH(size) is None
+            or len(data) - end - _END_SIZE != int(size)
+            or len(headers) != len(values)
+            or values.keys() & _CONNECTION
+            or values.get(b"connection", b"keep-alive").lower() != b"keep-alive"
+            or not data.endswith(b" HTTP/1.1", 0, data.find(b"\r\n"))
         ):
-            return
-        if values.keys() & {b"transfer-encoding", b"expect", b"connection", b"upgrade"}:
             return
         if len(self._heads) >= MAX_HEADS:
             self._heads.clear()
-        self._heads[data[:start]] = RequestHead(target, values, int(size))
+        self._heads[data[: end + _END_SIZE]] = RequestHead(target, values, int(size))
+        first, *lines = data[:end].split(b"\r\n")
+        if len(lines) == len(headers) and all(map(_is_line_of, lines, headers)):
+            self._learn_lines(first, target, lines, headers)
+            self._longest = max(self._longest, end)
+            self._most_headers = max(self._most_headers, len(lines))
+
+    def _learn_lines(
+        self, first: bytes, target: Target, lines: list[bytes], headers: list[tuple[bytes, bytes]]
+    ) -> None:
+        if len(self._lines) > MAX_LINES:
+            self._lines.clear()
+        if len(self._targets) >= MAX_HEADS:
+            self._targets.clear()
+        self._targets[first] = target
+        for line, header in zip(lines, headers, strict=True):
+            self._lines[line] = header
+            if header[0] not in _UNREAD and len(self._names) < MAX_LINES:
+                self._names[line[: len(header[0])]] = header[0]
+
+
+def _is_line_of(line: bytes, header: tuple[bytes, bytes]) -> bool:
+    name, value = header
+    return line[: len(name) + 1].lower() == name + b":" and line[len(name) + 1 :].strip() == value
