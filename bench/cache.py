@@ -62,9 +62,11 @@ def cases() -> list[Case]:
 
 def _load(payload: payloads.Payload) -> Callable[[int], Callable[[Running, int], LoadResult]]:
     def in_flight(count: int) -> Callable[[Running, int], LoadResult]:
-        return lambda server, seconds: clients.wrk(
-            server, payload, count, seconds, distinct=server.name == MISSES
-        )
+        def load(server: Running, seconds: int) -> LoadResult:
+            script = clients.DISTINCT_BODIES if server.name == MISSES else ""
+            return clients.wrk(server, payload, count, seconds, script)
+
+        return load
 
     return in_flight
 

@@ -29,7 +29,7 @@ class LoadResult:
 
 
 # The last 8 bytes of the body are a counter, so that all requests differ.
-_DISTINCT_BODIES_LUA = """
+DISTINCT_BODIES = """
 local head, number = wrk.body:sub(1, -9), os.time() * 1000000
 request = function()
   number = number + 1
@@ -42,20 +42,51 @@ request = function()
 end
 """
 
+# Each request has its own id, data, `traceparent` and order of headers, as those of real clients.
+_VARIED_LUA = """
+local json, rest = wrk.body:sub(2, HEADER_LENGTH), wrk.body:sub(HEADER_LENGTH + 1, -9)
+local number = os.time() * 1000000
+local orders = {{1, 2, 3, 4}, {2, 1, 4, 3}, {3, 4, 1, 2}, {4, 3, 2, 1}}
+request = function()
+  number = number + 1
+  local left, digits = number, {}
+  for place = 1, 8 do
+    digits[place] = string.char(left % 256)
+    left = math.floor(left / 256)
+  end
+  local head = string.format('{"id":"%d",', number) .. json
+  local body = head .. rest .. table.concat(digits)
+  local lines = {
+    "Content-Type: application/octet-stream\\r\\n",
+    "Inference-Header-Content-Length: " .. #head .. "\\r\\n",
+    "Content-Length: " .. #body .. "\\r\\n",
+    string.format("traceparent: 00-%032x-%016x-01\\r\\n", number, number),
+  }
+  local order = orders[number % 4 + 1]
+  return "POST " .. wrk.path .. " HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\n" .. lines[order[1]]
+    .. lines[order[2]] .. lines[order[3]] .. lines[order[4]] .. "\\r\\n" .. body
+end
+"""
+
+
+def wrk_varied(server: Running, payload: Payload, in_flight: int, seconds: int) -> LoadResult:
+    """Load the HTTP endpoint with requests that differ in id, data, trace and header order."""
+    script = _VARIED_LUA.replace("HEADER_LENGTH", str(payload.header_length))
+    return wrk(server, payload, in_flight, seconds, script)
+
 
 def wrk(
-    server: Running, payload: Payload, in_flight: int, seconds: int, distinct: bool = False
+    server: Running, payload: Payload, in_flight: int, seconds: int, script: str = ""
 ) -> LoadResult:
-    """Load the HTTP endpoint with `in_flight` connections; if `distinct`, all inputs differ."""
+    """Load the HTTP endpoint with `in_flight` connections; `script` makes other requests."""
     with tempfile.TemporaryDirectory() as folder:
-        body, script = Path(folder, "body"), Path(folder, "request.lua")
+        body, file = Path(folder, "body"), Path(folder, "request.lua")
         body.write_bytes(payload.body)
-        script.write_text(
+        file.write_text(
             f'local file = io.open("{body}", "rb")\n'
             'wrk.method = "POST"\nwrk.body = file:read("*a")\n'
             'wrk.headers["Content-Type"] = "application/octet-stream"\n'
-            f'wrk.headers["Inference-Header-Content-Length"] = "{payload.header_length}"\n'
-            + (_DISTINCT_BODIES_LUA if distinct else "")
+            f'wrk.headers["Inference-Header-Content-Length"] = "{payload.header_length}"\n' + script
         )
         url = f"http://127.0.0.1:{server.http}/v2/models/{payload.model}/infer"
         command = [
@@ -67,7 +98,7 @@ def wrk(
             "--timeout",
             "30s",
             "-s",
-            str(script),
+            str(file),
             url,
         ]
         text, cpu = _run(command, server)
@@ -75,7 +106,7 @@ def wrk(
         raise RuntimeError(f"{server.name} responded with errors:\n{text}")
     count = int(_find(r"(\d+) requests in", text))
     if not count and seconds < TIMEOUT_S // 2:
-        return wrk(server, payload, in_flight, 2 * seconds, distinct)
+        return wrk(server, payload, in_flight, 2 * seconds, script)
     return LoadResult(
         float(_find(r"Requests/sec:\s+([\d.]+)", text)),
         _microseconds(_find(r"50%\s+([\d.]+\w+)", text)),

@@ -4,10 +4,13 @@ Run with `python -m bench.compare --triton FILE`. Each row alternates between it
 servers for at least five pairs of short runs; `bench.verdict` defines the verdict. `--triton` is
 the real server's start script and `--perf-analyzer` its load generator;
 `tests/conformance/oracle.sh DIR` makes both. Rows without their servers are skipped with a message.
+Verdicts of HTTP rows are those of varied requests. `--baseline REV` compares with an earlier
+revision instead (see `bench.baseline`).
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import sys
 import tempfile
@@ -15,7 +18,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from bench import clients, comparison_rows, models, payloads, processes, regions
+from bench import baseline, clients, comparison_rows, models, payloads, processes, regions
 from bench.comparison_rows import ECHO, ON_GRPCIO, ONNX, ONNX_ON_GRPCIO, TRANSPORTS, TRITON
 from bench.processes import Running
 from bench.program import parser_of, run
@@ -33,7 +36,12 @@ def main() -> int:
     parser.add_argument(
         "--transport", choices=TRANSPORTS, action="append", help="only rows of these transports"
     )
+    parser.add_argument(
+        "--baseline", metavar="REV", help="compare with an earlier revision instead: a git name"
+    )
     arguments = parser.parse_args()
+    if arguments.baseline:
+        return _compare_with_baseline(arguments)
     cases = [
         case
         for transport in arguments.transport or TRANSPORTS
@@ -54,6 +62,18 @@ def main() -> int:
         for name in servers.keys() & {"tritonpy", ON_GRPCIO, TRITON}:
             regions.register(servers[name], memory)
         return run(arguments, cases, servers)
+
+
+def _compare_with_baseline(arguments: argparse.Namespace) -> int:
+    cases = [case for case in baseline.cases() if arguments.only in case.name]
+    wanted = {name for case in cases for name in (case.subject, case.other)}
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        starts = baseline.starts(folder, arguments.baseline)
+        servers = {name: stack.enter_context(starts[name]()) for name in wanted}
+        return run(
+            arguments, cases, servers, lambda rows: baseline.estimate(rows, arguments.baseline)
+        )
 
 
 def _in_process(transport: str) -> list[Case]:

@@ -16,6 +16,7 @@ ON_GRPCIO = "tritonpy on grpcio"
 ONNX = "tritonpy with ONNX Runtime"
 ONNX_ON_GRPCIO = "tritonpy with ONNX Runtime on grpcio"
 ECHO = {"uvicorn": "echo http", "grpcio": "echo grpc", "h2": "echo grpc on h2"}
+FORMS = {clients.wrk_varied: "wrk, varied requests"}
 # With a thread per request in flight, perf_analyzer often hangs on two cores, with every server.
 FEW_THREADS = ("--async", "--max-threads=2")
 PERF_SECONDS = 3
@@ -33,18 +34,32 @@ class Target:
 
 @dataclass(frozen=True)
 class Protocol:
-    """The load generator of a protocol and its targets."""
+    """The load generators of a protocol and its targets.
+
+    Requests of `varied` differ from each other, as those of real clients do; its rows have the
+    verdicts. The requests of `client` are identical, so caches of the server recognize them.
+    """
 
     name: str
     client: Client
+    varied: Client | None
     batched: Target
     single: Target
     latency: Target
 
 
 PROTOCOLS = {
-    "http": Protocol("HTTP", clients.wrk, Target(1.3, 1.5), Target(1.1, 1.5), Target(1.1, 1.0)),
-    "grpc": Protocol("gRPC", clients.h2load, Target(1.2, 1.5), Target(1.0, 1.3), Target(1.6, 1.0)),
+    "http": Protocol(
+        "HTTP",
+        clients.wrk,
+        clients.wrk_varied,
+        Target(1.3, 1.5),
+        Target(1.1, 1.5),
+        Target(1.1, 1.0),
+    ),
+    "grpc": Protocol(
+        "gRPC", clients.h2load, None, Target(1.2, 1.5), Target(1.0, 1.3), Target(1.6, 1.0)
+    ),
 }
 TAIL, LARGE = Target(1.0, 0.5), Target(1.0, 1.2)
 # The goal as a share of the echo's rate, by transport and requests in flight.
@@ -68,24 +83,21 @@ def comparison_cases(transport: str, perf_analyzer: Path | None) -> Iterator[Cas
 
 def _light_client_cases(transport: str, protocol: Protocol) -> Iterator[Case]:
     subject, client = subject_of(transport), protocol.client
-
-    def case(model: str, in_flight: int, target: Target, figure: str = RATE) -> Case:
-        load = _load(client, payloads.add_sub(model), in_flight)
-        name = (
-            f"{_title(protocol, transport)}, {BATCHING_NAMES[model]}, {in_flight} in flight, "
-            f"{client.__name__}"
-        )
-        return Case(
-            _with_figure(name, figure), TRITON, load, target.goal, figure, subject, target.aim
-        )
-
-    for in_flight in (32, 64):
-        yield case("batched", in_flight, protocol.batched)
-    for in_flight in (8, 32, 64):
-        yield case("single", in_flight, protocol.single)
-    yield case("single", 1, protocol.latency, P50)
-    for model in BATCHING_NAMES:
-        yield case(model, 32, TAIL, P99)
+    settings = [("batched", in_flight, protocol.batched, RATE) for in_flight in (32, 64)]
+    settings += [("single", in_flight, protocol.single, RATE) for in_flight in (8, 32, 64)]
+    settings += [("single", 1, protocol.latency, P50)]
+    settings += [(model, 32, TAIL, P99) for model in BATCHING_NAMES]
+    for model, in_flight, target, figure in settings:
+        for form in filter(None, (protocol.varied, client)):
+            name = _with_figure(
+                f"{_title(protocol, transport)}, {BATCHING_NAMES[model]}, {in_flight} in flight, "
+                f"{FORMS.get(form, form.__name__)}",
+                figure,
+            )
+            load = _load(form, payloads.add_sub(model), in_flight)
+            judged = form is protocol.varied or protocol.varied is None
+            goal, aim = (target.goal, target.aim) if judged else (NO_GOAL, None)
+            yield Case(name, TRITON, load, goal, figure, subject, aim)
     for transport_text, payload in (
         ("", payloads.identity()),
         (" through shared memory", payloads.identity_in_region()),

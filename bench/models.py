@@ -13,6 +13,7 @@ max_batch_size: {max_batch_size}
 instance_group [{{ count: 1 kind: KIND_CPU }}]
 {batching}
 """
+ONE_THREAD = 'parameters { key: "intra_op_thread_count" value { string_value: "1" } }'
 MODEL_PY = """\
 import triton_python_backend_utils as pb_utils
 
@@ -101,6 +102,23 @@ def write_onnx(repository: Path) -> None:
     )
     (repository / "add_sub/1/model.onnx").write_bytes(_add_sub())
     (repository / "identity/1/model.onnx").write_bytes(_identity())
+
+
+def write_onnx_pair(repository: Path) -> None:
+    """Write add_sub for ONNX Runtime with one intra-op thread: `single`, and `batched`."""
+    for name, batching in (
+        ("single", ""),
+        ("batched", "dynamic_batching { max_queue_delay_microseconds: 500 }"),
+    ):
+        _write(
+            repository,
+            name,
+            "onnxruntime",
+            _tensors("input", 2),
+            f"{_tensors('output', 2)}\n{ONE_THREAD}",
+            batching,
+        )
+        (repository / name / "1/model.onnx").write_bytes(_add_sub())
 
 
 def write_many(repository: Path, count: int) -> None:

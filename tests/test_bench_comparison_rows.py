@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bench import baseline
 from bench.comparison_rows import ON_GRPCIO, TRANSPORTS, comparison_cases
-from bench.rows import P50, P99, RATE
+from bench.rows import P50, P99, RATE, Row
+from bench.verdict import judge
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -25,14 +27,31 @@ def test_exactly_the_required_rows_are_judged() -> None:
         for each in TRANSPORTS
         for case in comparison_cases(each, None)
     }
-    assert goals["HTTP on uvicorn, dynamic batching, 64 in flight, wrk"] == (RATE, 1.3, 1.5)
-    assert goals["HTTP on uvicorn, no batching, 8 in flight, wrk"] == (RATE, 1.1, 1.5)
+    assert goals["HTTP on uvicorn, dynamic batching, 64 in flight, wrk, varied requests"] == (
+        RATE,
+        1.3,
+        1.5,
+    )
+    assert goals["HTTP on uvicorn, no batching, 8 in flight, wrk, varied requests"] == (
+        RATE,
+        1.1,
+        1.5,
+    )
     assert goals["gRPC on h2, dynamic batching, 32 in flight, h2load"] == (RATE, 1.2, 1.5)
     assert goals["gRPC on grpcio, no batching, 64 in flight, h2load"] == (RATE, 1.0, 1.3)
-    assert goals["HTTP on uvicorn, no batching, 1 in flight, wrk p50"] == (P50, 1.1, 1.0)
+    assert goals["HTTP on uvicorn, no batching, 1 in flight, wrk, varied requests p50"] == (
+        P50,
+        1.1,
+        1.0,
+    )
     assert goals["gRPC on h2, no batching, 1 in flight, h2load p50"] == (P50, 1.6, 1.0)
     assert goals["gRPC on h2, the bare echo, 1 in flight, h2load p50"] == (P50, None, None)
-    assert goals["HTTP on uvicorn, no batching, 32 in flight, wrk p99"] == (P99, 1.0, 0.5)
+    assert goals["HTTP on uvicorn, no batching, 32 in flight, wrk, varied requests p99"] == (
+        P99,
+        1.0,
+        0.5,
+    )
+    assert goals["HTTP on uvicorn, no batching, 8 in flight, wrk"] == (RATE, None, None)
     name = "gRPC on grpcio, ONNX add/sub in process, dynamic batching, 32 in flight, h2load"
     assert goals[name] == (RATE, 0.7, None)
     assert goals["gRPC on h2, 16 MiB in and out through shared memory, 2 in flight, h2load"] == (
@@ -40,3 +59,18 @@ def test_exactly_the_required_rows_are_judged() -> None:
         1.0,
         1.2,
     )
+
+
+def test_ratios_to_the_baseline_estimate_those_to_native_triton(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(baseline, "_git", lambda *_arguments: "8d6e105")
+    cases = {case.name: case for case in baseline.cases()}
+    name = "ONNX add/sub, HTTP, varied requests, no batching, 8 in flight"
+    row = Row(cases[name], [], [], judge([2.0] * 5, [1.0] * 5, None, lower_is_better=False))
+    assert f"| {name} | 2.00 | 0.50 | 1.00 |" in baseline.estimate([row], "v1")
+
+
+def test_another_baseline_has_no_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baseline, "_git", lambda *_arguments: "1234567")
+    assert "no estimate" in baseline.estimate([], "v2")
