@@ -6,6 +6,7 @@ import pytest
 
 from bench.profile.recorder import Calls, Recorder
 from bench.profile.stages import BACKENDS, IDLE, PROTOCOLS, STAGES, boundaries
+from bench.profile.switches import record
 
 
 class Steps:
@@ -87,3 +88,11 @@ def test_every_boundary_exists_and_is_restored(protocol: str, backend: str) -> N
     assert LocalEngine.infer is not original
     recorder.restore()
     assert LocalEngine.infer is original
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_the_path_of_a_request_starts_and_ends_in_its_frontend(protocol: str) -> None:
+    calls = record(protocol).calls
+    assert any(path.startswith(f"tritonpy_frontend_{protocol}/") for path, _ in calls)
+    assert [name for _, name in calls].count("LoadedModel.infer") == 1
+    assert [name for _, name in calls].count("OnnxRuntimeBackend.execute") <= 1

@@ -77,6 +77,7 @@ def record(protocol: str) -> PathRecorder:
             recorder.active = True
             send(WARM_UP)
             recorder.active = False
+    threading.setprofile(None)  # type: ignore[arg-type]
     return recorder
 
 
