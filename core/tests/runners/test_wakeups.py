@@ -137,3 +137,39 @@ def test_the_loop_is_known_while_it_is_attached() -> None:
         assert wakeups.loop is None
 
     asyncio.run(turn())
+
+
+def test_the_loop_reads_its_sockets_before_a_callback_of_the_next_iteration() -> None:
+    wakeups, woken = Wakeups(), list[str]()
+
+    async def turns() -> None:
+        loop = asyncio.get_running_loop()
+        wakeups.attach(loop)
+
+        def first() -> None:
+            woken.append("this")
+            assert wakeups.in_next_iteration(lambda: woken.append("next"))
+            loop.call_soon(woken.append, "read")
+
+        wakeups.soon(first)
+        while len(woken) < 3:
+            await asyncio.sleep(0)
+
+    asyncio.run(turns())
+    assert woken == ["this", "read", "next"]
+
+
+def test_without_a_loop_there_is_no_next_iteration() -> None:
+    assert not Wakeups().in_next_iteration(lambda: None)
+
+
+def test_detach_runs_callbacks_of_the_next_iteration() -> None:
+    wakeups, woken = Wakeups(), list[int]()
+
+    async def turn() -> None:
+        wakeups.attach(asyncio.get_running_loop())
+        wakeups.in_next_iteration(lambda: woken.append(1))
+        wakeups.detach()
+        assert woken == [1]
+
+    asyncio.run(turn())

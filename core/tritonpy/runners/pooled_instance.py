@@ -13,7 +13,7 @@ from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.runners.batch_callbacks import BatchCallbacks
 from tritonpy.runners.dispatcher import Dispatcher, Step
-from tritonpy.runners.inline_policy import BATCH_NS, SLOW_NS, BatchSize, InlinePolicy
+from tritonpy.runners.inline_policy import MAX_NS, SLOW_NS, BatchSize, InlinePolicy
 from tritonpy.runners.local_instance import LocalInstance
 from tritonpy.runners.rate_limit_lease import PooledRateLimitLease
 from tritonpy.runners.slot import PooledSlot
@@ -223,13 +223,15 @@ class PooledInstance(LocalInstance):
     def _run_on_loop(self, batch: Batch | None) -> None:
         """Execute `batch` and other requests inline as the owner, as far as the policy allows.
 
-        The rest is left to a thread.
+        After `MAX_NS` the loop reads its sockets before it goes on. Handing the rest over to a
+        thread would cost more: both would compete for the interpreter. A thread gets what the
+        policy does not allow.
         """
         inline_policy, slot = self._inline_policy, self.slot
         assert inline_policy is not None, (  # noqa: S101
             "an instance without an inline policy runs on the event loop: this is a bug"
         )
-        end_ns = now_ns() + BATCH_NS
+        end_ns = now_ns() + MAX_NS
         while True:
             batch = batch or self._take_on_loop(inline_policy)
             if batch is None or not self._run_inline(inline_policy, batch):
@@ -238,8 +240,8 @@ class PooledInstance(LocalInstance):
             if self._dispatcher.mark_idle_if_no_requests(slot):
                 return
             batch = None
-            if now_ns() > end_ns:
-                break
+            if now_ns() > end_ns and slot.continue_on_loop():
+                return
         self._dispatcher.resume_on_thread(slot)
 
     def _take_on_loop(self, inline_policy: InlinePolicy) -> Batch | None:

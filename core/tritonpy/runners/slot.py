@@ -134,5 +134,9 @@ class PooledSlot(Slot):
     def run(self, batch: Batch) -> None:
         self._run(batch)
 
+    def continue_on_loop(self) -> bool:
+        """Run again in the next iteration of the event loop; return False if that is impossible."""
+        return self._wakeups.in_next_iteration(self._run_waiting)
+
     def _run_waiting(self) -> None:
         self._run(None)

@@ -100,6 +100,7 @@ class Wakeups:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due: deque[Callable[[], None]] = deque()
+        self._next: deque[Callable[[], None]] = deque()
         self._running = False
         self._loop_timers: LoopTimers | None = None
         self._has_loop_timers = True  # false once the system has refused to create one
@@ -120,6 +121,7 @@ class Wakeups:
             loop_timers, self._loop_timers = self._loop_timers, None
             loop_timers.close()
         self._run_due()
+        self._run_next()
 
     def is_on_loop(self) -> bool:
         """Return whether the caller runs on the event loop."""
@@ -136,6 +138,24 @@ class Wakeups:
         if not self._due and not self._running:
             loop.call_soon(self._run_due)
         self._due.append(callback)
+
+    def in_next_iteration(self, callback: Callable[[], None]) -> bool:
+        """Call `callback` after the loop has read its sockets again.
+
+        Returns False if the caller does not run on the loop, which then never calls it.
+        """
+        loop = self._loop
+        if loop is None or asyncio._get_running_loop() is not loop:
+            return False
+        if not self._next:
+            loop.call_soon(self._run_next)
+        self._next.append(callback)
+        return True
+
+    def _run_next(self) -> None:
+        callbacks, self._next = self._next, deque()
+        for callback in callbacks:
+            self.soon(callback)
 
     def at(self, when_ns: int, callback: Callable[[], None]) -> bool:
         """Call `callback` on the loop at `when_ns`; return False if that is not possible.
