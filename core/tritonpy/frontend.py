@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tritonpy.api.frontend_host import FrontendHost, FrontendHostContext
     from tritonpy.api.operation import OperationGroup, OperationHandler
     from tritonpy.api.router import Router, RouterContext
-    from tritonpy.call_threads import LOAD_CALLS, MODEL_CALLS
     from tritonpy.engine.operations import Operations
     from tritonpy.logs import follow_log_settings, log_settings
     from tritonpy.plugins.manager import frontend_classes
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from tritonpy.tracing.file_sink import FileOptions, FileSink
     from tritonpy_config.server.log_settings import LogChanges, LogSettings
     from tritonpy_network.acceptor import Acceptor, Descriptors, Evictable, delivered, unread
+    from tritonpy_network.call_threads import LOAD_CALLS, MODEL_CALLS
     from tritonpy_network.decompression import decompressed
     from tritonpy_network.frontend_options import HttpConnectionOptions, TlsOptions
     from tritonpy_network.port_claim import Claim, ClaimedAddress, claim_port
@@ -142,7 +142,7 @@ __getattr__ = lazy_names(
         "tritonpy.api.frontend_host": ("FrontendHost", "FrontendHostContext"),
         "tritonpy.api.operation": ("OperationGroup", "OperationHandler"),
         "tritonpy.api.router": ("Router", "RouterContext"),
-        "tritonpy.call_threads": ("LOAD_CALLS", "MODEL_CALLS"),
+        "tritonpy_network.call_threads": ("LOAD_CALLS", "MODEL_CALLS"),
         "tritonpy_network.decompression": ("decompressed",),
         "tritonpy.engine.operations": ("Operations",),
         "tritonpy_types.error_ids": ("internal_error",),

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tritonpy.api.repository import ModelChanged, ModelListing, Repository
-from tritonpy.redacted_urls import redact_urls
 from tritonpy_config.model_fit import qualified_name
+from tritonpy_config.redacted_urls import redact_urls
 
 DUPLICATE = "model appears in two or more repositories"
 _MAX_LOCALIZE_ATTEMPTS = 3  # for a model whose files change while they are copied

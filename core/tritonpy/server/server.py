@@ -21,7 +21,6 @@ from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy.plugins.backends import BackendFolders, Backends
-from tritonpy.redacted_urls import redact_urls
 from tritonpy.repository.index_report import index_as_dicts, index_as_table
 from tritonpy.repository.load_context import LoadContext
 from tritonpy.repository.manager import ModelEvents, RepositoryManager
@@ -52,6 +51,7 @@ from tritonpy.server.interpreter import prepare_interpreter, release_interpreter
 from tritonpy.shared_memory import Regions
 from tritonpy.tracing.tracing import Tracing
 from tritonpy.version import SERVER_VERSION
+from tritonpy_config.redacted_urls import redact_urls
 from tritonpy_config.server import ServerConfig
 from tritonpy_metrics import CustomMetrics, ModelMetrics
 from tritonpy_network.request_memory import request_memory

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tritonpy.call_threads import CallThreads
+from tritonpy_network.call_threads import CallThreads
 from tritonpy_types.errors import Unavailable
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.redacted_urls import redact_urls
+from tritonpy_config.redacted_urls import redact_urls
 
 
 @pytest.mark.parametrize(
