@@ -1,8 +1,8 @@
 """Rows of today's code against an earlier revision of it: `python -m bench.compare --baseline REV`.
 
 The revision is checked out into a git worktree and installed into an environment of its own, below
-`.bench/`, which later runs reuse. Today's code is installed beside it in the same way, so that both
-servers run installed packages. Requests are varied and identical; both servers serve the same
+`.bench/`, which later runs reuse. The last commit is installed beside it in the same way, so that
+both servers run installed packages. Requests are varied and identical; both servers serve the same
 models. For ONNX rows, the ratio new/old times the measured ratio old/native Triton estimates the
 ratio against native Triton, where none is at hand.
 """

@@ -10,8 +10,8 @@ from functools import partial
 import pytest
 
 import tritonpy
-from tritonpy.cli import as_json, as_table, find_command, main
-from tritonpy.plugins import PluginInfo, install_command, make_plugin_manager
+from tritonpy.cli import PluginsCommand, as_json, as_table, find_command, main
+from tritonpy.plugins import PluginInfo, Registration, install_command, make_plugin_manager
 from tritonpy_serve.command import FLAGS
 
 PLUGIN = '''
@@ -173,6 +173,11 @@ def test_the_help_of_serve_is_printed_with_a_broken_plugin(installed, capsys):
         "Options of plugins are not available: plugin 'toy' of toy-plugin cannot be imported"
         in printed
     )
+
+
+def test_the_commands_of_the_core_load_no_commands_of_plugins(monkeypatch):
+    monkeypatch.setattr(Registration, "load", lambda registration: pytest.fail(registration.name))
+    assert find_command("plugins") is PluginsCommand
 
 
 def test_all_bad_flags_are_reported_in_one_text(capsys):

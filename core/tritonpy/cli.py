@@ -193,7 +193,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(arguments)
     except StartupError as error:
-        print(f"{error.prefix}{error}", file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:  # during the start of a command; a running server drains instead
         return 130
@@ -227,6 +227,8 @@ def find_command(name: str) -> type[Command]:
 
     Raises UsageError with the closest name.
     """
+    if name in OWN_COMMANDS:
+        return OWN_COMMANDS[name]
     # A plugin that is named like its command is loaded alone: the command loads the others as
     # configured.
     own = make_plugin_manager(only=name).table("tritonpy_commands")

@@ -18,6 +18,7 @@ from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.model import request_check
 from tritonpy.runners import inline_policy, pooled_instance
 from tritonpy.runners.direct_scheduler import DirectScheduler
+from tritonpy.runners.slot import PooledSlot
 from tritonpy.server.server import Server
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
@@ -231,6 +232,22 @@ def test_too_much_work_for_one_iteration_goes_on_in_the_next_ones(
             AnyThread.threads[inline_policy.REQUIRED_FAST :]
             == [(threading.current_thread().name, 1)] * 3
         )
+
+
+def test_too_much_work_runs_on_a_thread_when_the_loop_ends(
+    serve: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve() as server:
+        loop = Loop(server)
+        loop.send_singly(inline_policy.REQUIRED_FAST)
+        monkeypatch.setattr(pooled_instance, "MAX_NS", 0)
+        monkeypatch.setattr(PooledSlot, "continue_on_loop", lambda _slot: False)
+        loop.send_together([1], [2], [3])
+        assert AnyThread.threads[inline_policy.REQUIRED_FAST :] == [
+            (threading.current_thread().name, 1),
+            (THREAD, 1),
+            (THREAD, 1),
+        ]
 
 
 def test_an_unknown_size_runs_on_a_thread(serve: Served) -> None:

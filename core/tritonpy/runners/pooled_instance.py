@@ -225,7 +225,7 @@ class PooledInstance(LocalInstance):
 
         After `MAX_NS` the loop reads its sockets before it goes on. Handing the rest over to a
         thread would cost more: both would compete for the interpreter. A thread gets what the
-        policy does not allow.
+        policy does not allow, and the rest if the loop ends.
         """
         inline_policy, slot = self._inline_policy, self.slot
         assert inline_policy is not None, (  # noqa: S101
@@ -240,8 +240,10 @@ class PooledInstance(LocalInstance):
             if self._dispatcher.mark_idle_if_no_requests(slot):
                 return
             batch = None
-            if now_ns() > end_ns and slot.continue_on_loop():
-                return
+            if now_ns() > end_ns:
+                if slot.continue_on_loop():
+                    return
+                break
         self._dispatcher.resume_on_thread(slot)
 
     def _take_on_loop(self, inline_policy: InlinePolicy) -> Batch | None:

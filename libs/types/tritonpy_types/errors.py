@@ -223,9 +223,6 @@ def exception_text(error: BaseException) -> str:
 class StartupError(Exception):
     """The server cannot be built as configured."""
 
-    prefix: ClassVar[str] = "error: "
-    """What the command line prints before the text."""
-
 
 class PluginError(StartupError):
     """A plugin is missing, broken or conflicts with another."""

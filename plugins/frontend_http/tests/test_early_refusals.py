@@ -79,6 +79,16 @@ def test_a_body_above_max_body_bytes_gets_413_before_it_is_read(start_server, pa
     )
 
 
+def test_max_body_bytes_holds_for_a_head_that_differs_in_its_length_only(start_server):
+    allowed, too_large = BODY.ljust(4_000), BODY.ljust(6_000)
+    with connect(start_server(max_body_bytes=5_000)) as raw:
+        for _ in range(2):
+            raw.sendall(request(allowed))
+            assert read_one(raw)[0] == 200
+        raw.sendall(request(too_large))
+        assert read_one(raw)[0] == 413
+
+
 @pytest.mark.parametrize("path", [INFER, INFER.replace("infer", "generate")])
 def test_an_oversized_chunked_body_gets_413(start_server, path):
     sent = request(

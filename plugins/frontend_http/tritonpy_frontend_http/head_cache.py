@@ -112,12 +112,13 @@ class HeadCache:
     ) -> None:
         if len(self._lines) > MAX_LINES:
             self._lines.clear()
+            self._names.clear()
         if len(self._targets) >= MAX_HEADS:
             self._targets.clear()
         self._targets[first] = target
         for line, header in zip(lines, headers, strict=True):
             self._lines[line] = header
-            if header[0] not in _UNREAD and len(self._names) < MAX_LINES:
+            if header[0] not in _UNREAD:
                 self._names[line[: len(header[0])]] = header[0]
 
 

@@ -239,7 +239,8 @@ class InferProtocol(HttpConnection):
         cycle: Any = InferCycle(self, head.target, head.headers, True, started_ns)
         self.cycle = cycle
         cycle.active = cycle.complete = True
-        if len(data) > _UNCOUNTED:
+        size, calls = head.body_size, self.calls
+        if len(data) > _UNCOUNTED or size > calls.limit or 0 < calls.max_body_bytes < size:
             cycle.take(data[start:])
             cycle.start_if_ready()
         else:

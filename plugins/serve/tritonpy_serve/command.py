@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -373,8 +374,15 @@ class ServeCommand(Command):
     def run(self, arguments: argparse.Namespace) -> int:
         """Serve until a signal arrives and return the exit status.
 
-        Raises StartupError if the server cannot start.
+        Bad flags are printed as Triton words them. Raises StartupError if the server cannot start.
         """
+        try:
+            return self._run(arguments)
+        except BadFlags as error:
+            print(error, file=sys.stderr)
+            return 1
+
+    def _run(self, arguments: argparse.Namespace) -> int:
         given = read_flags(
             FLAGS,
             {name: texts for name, texts in vars(arguments).items() if isinstance(texts, list)},

@@ -18,8 +18,6 @@ from tritonpy_serve.flag import Flag, Status, number
 class BadFlags(StartupError):
     """The command line is invalid. The text names each flag."""
 
-    prefix = ""  # Triton's texts stand alone
-
     def __init__(self, problems: Iterable[str]) -> None:
         super().__init__("\n".join(problems))
 
