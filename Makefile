@@ -10,7 +10,7 @@ install:  # make install PLUGINS="torch python"
 	$(PYTHON) tools/install.py $(PLUGINS)
 
 release:
-	$(PYTHON) tools/release.py
+	$(PYTHON) tools/release.py --compiled
 
 test:
 	$(PYTHON) tests/run.py

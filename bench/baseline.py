@@ -2,9 +2,9 @@
 
 The revision is checked out into a git worktree and installed into an environment of its own, below
 `.bench/`, which later runs reuse. The last commit is installed beside it in the same way, so that
-both servers run installed packages. Requests are varied and identical; both servers serve the same
-models. For ONNX rows, the ratio new/old times the measured ratio old/native Triton estimates the
-ratio against native Triton, where none is at hand.
+both servers run installed packages; with `--compiled`, its request path is compiled. Requests are
+varied and identical; both servers serve the same models. For ONNX rows, the ratio new/old times the
+measured ratio old/native Triton estimates the ratio against native Triton, where none is at hand.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def _load(protocol: str, model: str, in_flight: int) -> Callable[[Running, int],
     return lambda server, seconds: LOADS[protocol](server, payload, in_flight, seconds)
 
 
-def starts(folder: Path, revision: str) -> dict[str, Start]:
+def starts(folder: Path, revision: str, compiled: bool) -> dict[str, Start]:
     """Return a start function per server; install both revisions first."""
     onnx, python = folder / "onnx", folder / "python"
     models.write_onnx_pair(onnx)
     models.write_python_backend(python)
-    old, new = _installed(revision), _installed("HEAD")
+    old, new = _installed(revision), _installed("HEAD", compiled)
     return {
         OLD: lambda: processes.tritonpy(onnx, python=old),
         NEW: lambda: processes.tritonpy(onnx, python=new),
@@ -80,11 +80,12 @@ def starts(folder: Path, revision: str) -> dict[str, Start]:
     }
 
 
-def _installed(revision: str) -> str:
+def _installed(revision: str, compiled: bool = False) -> str:
     """Return the interpreter of an environment with the packages of `revision`."""
     found = _git("rev-parse", "--short", revision)
-    checkout, environment = FOLDER / found / "checkout", FOLDER / found / "environment"
-    python, done = environment / "bin" / "python", FOLDER / found / "installed"
+    checkout = FOLDER / found / "checkout"
+    environment = FOLDER / found / ("compiled" if compiled else "environment")
+    python, done = environment / "bin" / "python", environment / "installed"
     if not done.exists():
         print(f"installing {found} into {environment}", file=sys.stderr, flush=True)
         if not checkout.exists():
@@ -92,6 +93,9 @@ def _installed(revision: str) -> str:
         subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
         packages = [str(checkout / package) for package in PACKAGES]
         subprocess.run([str(python), "-m", "pip", "install", "-q", *packages], check=True)
+        if compiled:
+            command = [str(python), str(checkout / "tools" / "install.py"), "--compiled"]
+            subprocess.run([*command, "onnx", "python"], check=True)
         done.touch()
     return str(python)
 

@@ -39,6 +39,9 @@ def main() -> int:
     parser.add_argument(
         "--baseline", metavar="REV", help="compare with an earlier revision instead: a git name"
     )
+    parser.add_argument(
+        "--compiled", action="store_true", help="with --baseline: compile the newer revision"
+    )
     arguments = parser.parse_args()
     if arguments.baseline:
         return _compare_with_baseline(arguments)
@@ -69,7 +72,7 @@ def _compare_with_baseline(arguments: argparse.Namespace) -> int:
     wanted = {name for case in cases for name in (case.subject, case.other)}
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        starts = baseline.starts(folder, arguments.baseline)
+        starts = baseline.starts(folder, arguments.baseline, arguments.compiled)
         servers = {name: stack.enter_context(starts[name]()) for name in wanted}
         return run(
             arguments, cases, servers, lambda rows: baseline.estimate(rows, arguments.baseline)

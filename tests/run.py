@@ -14,11 +14,13 @@ are printed as flaky: they depend on the load of the machine, which is a defect 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import time
+import tomllib
 import venv
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -26,6 +28,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import SystemRandom
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / ".test-venv"
@@ -38,7 +41,8 @@ class Tier:
     """The pytest arguments of a tier and the additions to the default environment.
 
     `packages` are installed in editable form, `requirements` names files, `variables` are
-    environment variables of pytest.
+    environment variables of pytest. If `compiled`, the packages with compiled modules are
+    installed compiled (see tools/compile.py).
     """
 
     paths: tuple[str, ...]
@@ -46,6 +50,7 @@ class Tier:
     packages: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
+    compiled: bool = False
 
 
 def _framework(name: str, package: str, *more: str) -> Tier:
@@ -98,6 +103,19 @@ def default_packages() -> list[str]:
     ]
 
 
+def compiled_packages() -> list[str]:
+    """Return the folders of the distributions that have compiled modules."""
+    return [
+        each
+        for each in default_packages()
+        if "compiled" in _project(each).get("tool", {}).get("tritonpy", {})
+    ]
+
+
+def _project(package: str) -> dict[str, Any]:
+    return tomllib.loads((ROOT / package / "pyproject.toml").read_text())
+
+
 # Packages of the default environment whose tests take long enough for a tier of their own.
 _SEPARATE = ("core", "plugins/backend_python")
 
@@ -134,6 +152,16 @@ TIERS = {
             "TRITONPY_CONFORMANCE_SHARE": "0.05",
             "TRITONPY_CONFORMANCE_SEED": "1754776926",
         },
+    ),
+    # The request path as machine code: the tests of the packages that have some.
+    "compiled": Tier(
+        (
+            *(f"{package}/tests" for package in compiled_packages()),
+            "tests/test_clients.py",
+            "tests/test_failures.py",
+            "tests/test_shutdown.py",
+        ),
+        compiled=True,
     ),
     **_LARGE,
 }
@@ -249,6 +277,8 @@ def _without_flaky(name: str, status: int, minutes: float) -> tuple[int, float]:
 
 def _environment(name: str, tier: Tier) -> str:
     """Return the interpreter of the tier's environment: the default one without additions."""
+    if tier.compiled:
+        return _compiled(ENVIRONMENTS / name)
     if not tier.packages and not tier.requirements:
         return str(DEFAULT_ENVIRONMENT / "bin" / "python")
     return _installed(
@@ -282,6 +312,34 @@ def _installed(
         folders = [part for package in packages for part in ("-e", f"./{package}")]
         command = [*install, "--no-build-isolation", *folders]
         subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    return str(python)
+
+
+def _compiled(folder: Path) -> str:
+    """Return the interpreter of an environment with compiled packages over the default ones."""
+    python, packages = folder / "bin" / "python", compiled_packages()
+    sources = sorted(
+        path for package in packages for path in (ROOT / package).glob("tritonpy*/**/*.py")
+    )
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    stamp = folder / "compiled"
+    if stamp.exists() and stamp.read_text() == digest:
+        return str(python)
+    stamp.unlink(missing_ok=True)
+    _installed(folder, (), (), over=DEFAULT_ENVIRONMENT)
+    command = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    options = ["--no-deps", "--no-build-isolation", "--force-reinstall"]
+    subprocess.run(
+        [*command, *options, *(f"./{package}" for package in packages)],
+        cwd=ROOT,
+        env={**os.environ, "TRITONPY_PLAIN_DEPENDENCIES": "1"},
+        check=True,
+    )
+    compiler = str(DEFAULT_ENVIRONMENT / "bin" / "python")
+    subprocess.run([compiler, "tools/compile.py", "--environment", folder], cwd=ROOT, check=True)
+    check = "from tritonpy.version import is_compiled; assert is_compiled()"
+    subprocess.run([str(python), "-c", check], check=True)
+    stamp.write_text(digest)
     return str(python)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD_BACKENDS = ("hatchling>=1.27", "flit_core>=3.11,<4")
+COMPILER = ("mypy==2.4.1", "setuptools>=80", "wheel>=0.45")  # also in tests/requirements.txt
 _REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*?)\s*(?P<extras>\[[\w,\s-]*\])?$")
 _NAME = re.compile(r"^[A-Za-z0-9][\w.-]*")
 _EXTRAS = re.compile(r"^[A-Za-z0-9][\w.-]*\s*\[(?P<extras>[\w,\s-]*)\]")
@@ -122,6 +123,21 @@ def run_pip(
     """Run pip in the environment of `python`. Raises subprocess.CalledProcessError."""
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **(variables or {})}
     subprocess.run([str(python), "-m", "pip", *arguments], env=environment, check=True)
+
+
+def run_compiler(python: Path, folder: Path, arguments: Sequence[str]) -> None:
+    """Run tools/compile.py with the interpreter `python`, whose environment has the distributions.
+
+    The compiler is installed into `folder`, unless it is there. Raises
+    subprocess.CalledProcessError.
+    """
+    if not (folder / "mypyc").is_dir():
+        run_pip(python, ["install", "-q", "--target", str(folder), *COMPILER])
+    subprocess.run(
+        [str(python), str(ROOT / "tools" / "compile.py"), *arguments],
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        check=True,
+    )
 
 
 def run_build(python: Path, backend: Path, arguments: Sequence[str]) -> None:

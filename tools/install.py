@@ -4,7 +4,8 @@ A plugin's name is that of its distribution or of its folder, with or without it
 (`backend_torch` or `torch`). Extras follow in brackets: 'repo_cloud[s3]'. The packages are
 installed into the environment of the interpreter that runs this script if it is a virtual
 environment or has tritonpy, else into .venv, which is created if missing. Only packages that are
-missing or older than their source are built.
+missing or older than their source are built. With --compiled, the request path is then compiled to
+machine code, which needs a C compiler and takes a minute.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from distributions import (
     find,
     read_distributions,
     run_build,
+    run_compiler,
     run_pip,
     with_siblings,
 )
@@ -62,6 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="for example: onnx python torch 'repo_cloud[s3]'",
     )
     parser.add_argument("--environment", type=Path, help="the virtual environment to install into")
+    parser.add_argument(
+        "--compiled", action="store_true", help="compile the request path to machine code"
+    )
     parser.add_argument("--force-reinstall", action="store_true", help="rebuild all named packages")
     arguments = parser.parse_args(argv)
     distributions = read_distributions()
@@ -89,6 +94,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         requirements = [f"{each.name}{extras}=={each.version}" for each, extras in named]
         run_pip(python, ["install", "-q", *requirements])
+        if arguments.compiled:
+            environment = _environment(python)
+            run_compiler(python, environment / "compiler", ["--environment", str(environment)])
     except subprocess.CalledProcessError as error:
         return int(error.returncode)
     print(

@@ -4,7 +4,8 @@ Every distribution becomes a wheel in dist/. Wheels require their siblings in ex
 and do not refer to the checkout. They are installed into an empty environment, with other
 dependencies from the package index, and a server from these wheels must respond to a request.
 Distributions that need a large framework are resolved but not installed, unless --frameworks is
-given.
+given. With --compiled, distributions with compiled modules get a second wheel for this version of
+Python and this platform, which pip prefers where it fits (see tools/compile.py).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from distributions import (
     read_distributions,
     requirement_name,
     run_build,
+    run_compiler,
     run_pip,
 )
 
@@ -64,6 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="also install the distributions with large frameworks",
     )
     parser.add_argument(
+        "--compiled", action="store_true", help="also build wheels with compiled modules"
+    )
+    parser.add_argument(
         "--output",
         type=Path,
         default=ROOT / "dist",
@@ -82,10 +87,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             for name, wheel in wheels.items():
                 check_metadata(read_metadata(wheel), distributions[name], distributions)
             check_installation(python, wheels, frameworks=arguments.frameworks)
+            if arguments.compiled:
+                output = arguments.output
+                run_compiler(python, Path(folder) / "compiler", ["--wheels", str(output)])
+                compiled = {
+                    requirement_name(path.name.partition("-")[0]): path
+                    for path in output.glob("tritonpy*.whl")
+                    if not path.name.endswith("-none-any.whl")
+                }
+                check_compiled(python, compiled)
     except (BadWheel, subprocess.CalledProcessError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"{len(wheels)} wheels in {arguments.output}")
+    print(f"{len(list(arguments.output.glob('*.whl')))} wheels in {arguments.output}")
     return 0
 
 
@@ -143,6 +157,17 @@ def check_installation(python: Path, wheels: Mapping[str, Path], *, frameworks: 
     run_pip(python, ["check"])
     for wheel in () if frameworks else large:
         run_pip(python, ["install", "-q", "--dry-run", wheel])
+    check_service(python)
+
+
+def check_compiled(python: Path, wheels: Mapping[str, Path]) -> None:
+    """Install the compiled wheels over the others and serve a model with them."""
+    run_pip(python, ["install", "-q", "--no-deps", "--force-reinstall", *map(str, wheels.values())])
+    check_service(python)
+
+
+def check_service(python: Path) -> None:
+    """Serve a model with the installed wheels. Raises subprocess.CalledProcessError."""
     examples = ROOT / "examples"
     command = [
         str(python),

@@ -46,7 +46,7 @@ IN_WORKER = {
 _HTTP = {
     "tritonpy_frontend_http.protocol:InferProtocol.data_received": "parse",
     "tritonpy_types.request:LoopQueueSink._drain": "encode",
-    "tritonpy_frontend_http.protocol:InferCycle.finish": "write",
+    "tritonpy_frontend_http.infer_cycle:InferCycle.finish": "write",
 }
 _GRPC = {
     "tritonpy_frontend_grpc.service:InferenceService.infer": "parse",

@@ -108,7 +108,7 @@ def test_a_command_sets_the_exit_status_of_usage_errors(installed, capsys, monke
 
 def test_the_version_is_printed(capsys):
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"tritonpy {tritonpy.__version__}\n"
+    assert capsys.readouterr().out.startswith(f"tritonpy {tritonpy.__version__} (request path: ")
 
 
 def test_a_plugin_command_gets_its_arguments_and_returns_its_status(installed, capsys):

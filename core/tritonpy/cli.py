@@ -16,6 +16,7 @@ from tritonpy.api.command import Command
 from tritonpy.installation import install_command
 from tritonpy.plugins import PluginInfo, Registration, make_plugin_manager
 from tritonpy.plugins.manager import package_of
+from tritonpy.version import is_compiled
 from tritonpy_types.errors import PluginError, StartupError
 
 
@@ -206,7 +207,8 @@ def _run(arguments: list[str]) -> int:
         print(_overview())
         return 0 if arguments else 1
     if arguments[0] in {"-V", "--version"}:
-        print(f"tritonpy {tritonpy.__version__}")
+        path = "compiled" if is_compiled() else "interpreted"
+        print(f"tritonpy {tritonpy.__version__} (request path: {path})")
         return 0
     name, *rest = arguments
     command = find_command(name)()

@@ -1,20 +1,25 @@
 from __future__ import annotations
 
+import logging
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tritonpy import InferRequest, InferResponse, Internal, ResourceExhausted
+from tritonpy.api.contexts import ModelContext
 from tritonpy.api.engine import ModelMetadata, TensorMetadata
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, Admission, infer_on_draining_member, model_metadata
 from tritonpy.frontend import Sink
 from tritonpy.metrics import ModelMetrics
 from tritonpy.model.loaded_model import LoadedModel
-from tritonpy.model.model_closed import ModelClosed
+from tritonpy.model.request_check import RequestCheck
 from tritonpy.plugins import NoOptions
+from tritonpy.runners.direct_scheduler import DirectScheduler
 from tritonpy.runners.local import LocalRunner
-from tritonpy.scheduling import Sharing
+from tritonpy.runners.timer import Timer
+from tritonpy.scheduling import SchedulerContext, Sharing
 from tritonpy_metrics import CustomMetrics
 from tritonpy_testing import RecordingSink, model_config
 from tritonpy_types.errors import InvalidArgument, NotFound, TritonError, Unavailable
@@ -359,21 +364,27 @@ def test_flow_control_and_cancellations_reach_the_client(policy, client, request
     assert policy.event_log == [("in", request_)]
 
 
-class Member:
-    def __init__(self, closed=False):
-        self.closed = closed
-        self.taken = []
+def model(timer):
+    """A model whose requests wait."""
+    config = model_config('name: "m" backend: "toy"')
+    log = logging.LoggerAdapter(logging.getLogger("tritonpy.backend"), {})
+    context = ModelContext("m", 1, config, Path(), Path(), {}, {}, NoOptions(), None, log)
+    loaded = LoadedModel(context, RequestCheck(config, "m"), {}, timer, ())
+    loaded.attach(DirectScheduler(SchedulerContext("m", 1, config, None, None, None)))
+    return loaded
 
-    def infer(self, request):
-        if self.closed:
-            raise ModelClosed
-        self.taken.append(request)
+
+@pytest.fixture
+def member():
+    timer = Timer()
+    yield model(timer)
+    timer.stop()
 
 
-def ensemble(**members):
-    model = object.__new__(LoadedModel)
-    model.members = {(name, -1): member for name, member in members.items()}
-    return model
+def ensemble(member):
+    calling = model(Timer())
+    calling.members = {("m", -1): member}
+    return calling
 
 
 def step(owner, model="m"):
@@ -386,22 +397,22 @@ def table(*ready):
     return SimpleNamespace(ready=lambda name: list(ready))
 
 
-def test_a_step_goes_to_the_draining_member():
-    member = Member()
-    request = step(ensemble(m=member))
+def test_a_step_goes_to_the_draining_member(member):
+    request = step(ensemble(member))
     assert infer_on_draining_member(request, table())
-    assert member.taken == [request]
+    assert request.owner is member
+    assert member.waiting == 1
 
 
-@pytest.mark.parametrize("model", ["m", "other"])
-def test_ready_members_and_other_models_do_not_get_the_step(model):
-    member = Member()
-    assert not infer_on_draining_member(step(ensemble(m=member), model), table(member))
-    assert member.taken == []
+@pytest.mark.parametrize("called", ["m", "other"])
+def test_ready_members_and_other_models_do_not_get_the_step(member, called):
+    assert not infer_on_draining_member(step(ensemble(member), called), table(member))
+    assert member.waiting == 0
 
 
-def test_a_closed_member_does_not_get_the_step():
-    assert not infer_on_draining_member(step(ensemble(m=Member(closed=True))), table())
+def test_a_closed_member_does_not_get_the_step(member):
+    member.stop_accepting()
+    assert not infer_on_draining_member(step(ensemble(member)), table())
 
 
 def test_a_call_of_another_model_keeps_its_error():

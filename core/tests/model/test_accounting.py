@@ -28,19 +28,14 @@ SINK = CallbackSink(lambda request, response: None)
 COUNT = 3
 
 
-class Counting(Accounting):
-    """Counts the calls of `_record_each`."""
+class CountingScheduler(DirectScheduler):
+    """Counts the queries for an idle instance: one per release of its model's requests."""
 
-    def __init__(self, dispatcher: Dispatcher, latencies: LatencySettings) -> None:
-        config = model_config('name: "m" max_batch_size: 8')
-        log = logging.LoggerAdapter(logging.getLogger("tritonpy.backend"), {})
-        context = ModelContext("m", 7, config, Path(), Path(), {}, {}, NoOptions(), None, log)  # type: ignore[arg-type]
-        super().__init__(context, latencies, dispatcher)
-        self.single_counts = 0
+    releases = 0
 
-    def _record_each(self, *arguments: object) -> object:  # type: ignore[override]
-        self.single_counts += 1
-        return super()._record_each(*arguments)  # type: ignore[arg-type]
+    def ready(self, instance: int, now_ns: int) -> bool:
+        self.releases += 1
+        return False
 
 
 class Costs(BatchPolicy):
@@ -61,9 +56,14 @@ class ModelHarness:
 
     def __init__(self, timer: Timer, latencies: LatencySettings = LatencySettings()) -> None:  # noqa: B008
         self.dispatcher = Dispatcher(timer)
-        self.scheduler = DirectScheduler(SchedulerContext("m", 1, None, None, None, None))  # type: ignore[arg-type]
+        self.dispatcher.mark_bounded()  # every release may let an idle instance run
+        self.scheduler = CountingScheduler(SchedulerContext("m", 1, None, None, None, None))  # type: ignore[arg-type]
         self.dispatcher.attach(self.scheduler)
-        self.accounting = Counting(self.dispatcher, latencies)
+        self.dispatcher.mark_idle(Slot(InstanceContext("m_0_1", "CPU", 0, 1)))
+        config = model_config('name: "m" max_batch_size: 8')
+        log = logging.LoggerAdapter(logging.getLogger("tritonpy.backend"), {})
+        context = ModelContext("m", 7, config, Path(), Path(), {}, {}, NoOptions(), None, log)  # type: ignore[arg-type]
+        self.accounting = Accounting(context, latencies, self.dispatcher)
         self.slot = Slot(InstanceContext("m_0_0", "CPU", 0, 0))
         self.batch = self.batch_of(COUNT)
 
@@ -107,7 +107,7 @@ def test_a_batch_is_counted_like_its_single_requests(timer: Timer) -> None:
     whole, single = ModelHarness(timer), ModelHarness(timer)
     assert whole.count(whole.batch.requests, whole.responses()) == (COUNT, COUNT)
     assert single.count(list(single.batch.requests), single.responses()) == (COUNT, COUNT)
-    assert (whole.accounting.single_counts, single.accounting.single_counts) == (0, 1)
+    assert (whole.scheduler.releases, single.scheduler.releases) == (1, COUNT)
     counted = [harness.accounting.statistics() for harness in (whole, single)]
     for statistics in counted:
         statistics.last_inference = 0
@@ -169,11 +169,11 @@ def test_batches_with_special_responses_are_counted_one_by_one(
     harness = ModelHarness(timer)
     responses = harness.responses()
     change(harness, responses)
-    before = harness.accounting.single_counts
+    before = harness.scheduler.releases
     with harness.dispatcher.lock:
         pairs, last = harness.accounting.record_responses(harness.batch.requests, responses, 0, 300)
     assert (len(pairs), last) == expected
-    assert harness.accounting.single_counts == before + 1
+    assert harness.scheduler.releases == before + last
     assert harness.slot.open == left
     statistics = harness.accounting.statistics()
     assert statistics.execution_count == 1
@@ -184,7 +184,7 @@ def test_batches_with_special_responses_are_counted_one_by_one(
 def test_measured_responses_are_counted_one_by_one(timer: Timer) -> None:
     harness = ModelHarness(timer, LatencySettings(summaries=True))
     assert harness.count(harness.batch.requests, harness.responses()) == (COUNT, COUNT)
-    assert harness.accounting.single_counts == 1
+    assert harness.scheduler.releases == COUNT
 
 
 def test_an_execution_that_was_counted_is_not_counted_again(timer: Timer) -> None:
@@ -222,4 +222,4 @@ def test_a_scheduler_with_released_is_notified_of_each_request(timer: Timer) -> 
     before = now_ns()
     harness.count(harness.batch.requests, harness.responses(), before)
     assert scheduler.left == harness.batch.requests
-    assert (harness.slot.open, harness.accounting.single_counts) == (0, 0)
+    assert harness.slot.open == 0

@@ -43,8 +43,6 @@ def test_signatures_of_inputs_are_remembered_and_outputs_are_checked_each_time(m
     requests = coalesced(1, 2)
     assert check.check_coalesced(requests)
     monkeypatch.setattr(InputRule, "fits", None)
-    monkeypatch.setattr(check, "_check_thoroughly", None)
-    monkeypatch.setattr(check, "_rules", None)
     again = [
         InferRequest("m", each.inputs, SINK, outputs={"OUT": OutputSpec("OUT")})
         for each in requests

@@ -18,7 +18,6 @@ from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.model import request_check
 from tritonpy.runners import inline_policy, pooled_instance
 from tritonpy.runners.direct_scheduler import DirectScheduler
-from tritonpy.runners.slot import PooledSlot
 from tritonpy.server.server import Server
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
@@ -34,8 +33,10 @@ class AnyThread(Doubler):
 
     runs_on_any_thread = True
     threads: list[tuple[str, int]]
+    during: Callable[[], None] = staticmethod(lambda: None)  # called by each execution
 
     def execute(self, batch: Batch) -> None:
+        type(self).during()
         self.threads.append(
             (threading.current_thread().name.partition(" ")[0], len(batch.requests))
         )
@@ -241,7 +242,7 @@ def test_too_much_work_runs_on_a_thread_when_the_loop_ends(
         loop = Loop(server)
         loop.send_singly(inline_policy.REQUIRED_FAST)
         monkeypatch.setattr(pooled_instance, "MAX_NS", 0)
-        monkeypatch.setattr(PooledSlot, "continue_on_loop", lambda _slot: False)
+        monkeypatch.setattr(AnyThread, "during", server._wakeups.detach)
         loop.send_together([1], [2], [3])
         assert AnyThread.threads[inline_policy.REQUIRED_FAST :] == [
             (threading.current_thread().name, 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -44,7 +44,7 @@ class _LookupResult(NamedTuple):
     """
 
     key: bytes | None
-    inputs: dict[str, Tensor] | None
+    inputs: Mapping[str, Tensor] | None
     response: InferResponse | None
 
 

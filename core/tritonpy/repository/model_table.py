@@ -148,7 +148,7 @@ class ModelTable:
             return None
         return (
             lazy_listing
-            if lazy_listing is not None and version in (-1, *lazy_listing.versions)
+            if lazy_listing is not None and (version == -1 or version in lazy_listing.versions)
             else None
         )
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from functools import partial
+from typing import Any
 
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.runners.slot import PooledSlot, Slot
@@ -53,10 +54,13 @@ class Dispatcher:
         self._bounded = False
         self._armed_ns = 0
         self._scheduler: Scheduler
+        # `Any` instead of `bool | int`: compiled code would turn True into 1.
+        self._ready: Callable[[int, int], Any]
 
     def attach(self, scheduler: Scheduler) -> None:
         """Set the scheduler; called once, before the first request."""
         self._scheduler = scheduler
+        self._ready = scheduler.ready
         self.offer = scheduler.enqueue
         self.offer_many = (
             scheduler.enqueue_many if _overrides_enqueue_many(type(scheduler)) else _decline
@@ -103,9 +107,7 @@ class Dispatcher:
             with self.lock:
                 if self._closed or slot.drained:
                     return False
-                ready = (
-                    self._scheduler.ready(slot.index, now_ns()) if slot.capacity() > 0 else False
-                )
+                ready = self._ready(slot.index, now_ns()) if slot.capacity() > 0 else False
                 if ready is True:
                     return True
                 slot.until_ns = 0 if ready is False else ready
@@ -126,9 +128,7 @@ class Dispatcher:
             with self.lock:
                 if self._closed or slot.drained:
                     return Step.END
-                ready = (
-                    self._scheduler.ready(slot.index, now_ns()) if slot.capacity() > 0 else False
-                )
+                ready = self._ready(slot.index, now_ns()) if slot.capacity() > 0 else False
                 if ready is True:
                     return Step.EXECUTE
                 slot.until_ns = until_ns = 0 if ready is False else ready
@@ -168,7 +168,7 @@ class Dispatcher:
             return (
                 not self._closed
                 and slot.capacity() > 0
-                and self._scheduler.ready(slot.index, now_ns()) is True
+                and self._ready(slot.index, now_ns()) is True
             )
 
     def wait_wakeup(self, slot: Slot) -> None:
@@ -192,7 +192,7 @@ class Dispatcher:
         with self.lock:
             now = now_ns()
             limit = min(limit, slot.capacity())
-            ready = limit > 0 and self._scheduler.ready(slot.index, now) is True
+            ready = limit > 0 and self._ready(slot.index, now) is True
             batch = self._take_batch(slot, now, limit) if ready else None
             if self._idle:
                 self._wake_another(now)
@@ -206,7 +206,7 @@ class Dispatcher:
                 return None
             now = now_ns()
             capacity = slot.capacity()
-            ready = self._scheduler.ready(slot.index, now) if capacity > 0 else False
+            ready = self._ready(slot.index, now) if capacity > 0 else False
             batch = self._take_batch(slot, now, capacity) if ready is True else None
             if batch is not None:
                 self.unmark_idle(slot)
@@ -414,11 +414,7 @@ class Dispatcher:
             return None
         slot = self._idle[0]
         capacity = slot.capacity()
-        if (
-            capacity <= 0
-            or not slot.can_run_inline()
-            or self._scheduler.ready(slot.index, now) is not True
-        ):
+        if capacity <= 0 or not slot.can_run_inline() or self._ready(slot.index, now) is not True:
             return None
         batch = self._take_batch(slot, now, capacity)
         if batch is not None:
@@ -431,7 +427,7 @@ class Dispatcher:
         for slot in self._idle if len(self._idle) == 1 else sorted(self._idle, key=_count_open):
             if slot.capacity() <= 0:
                 continue
-            ready = self._scheduler.ready(slot.index, now)
+            ready = self._ready(slot.index, now)
             if ready is False or (ready is not True and 0 < slot.until_ns <= ready):
                 continue
             self._idle.remove(slot)

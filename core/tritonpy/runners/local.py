@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import InstanceContext, ModelContext
@@ -91,8 +91,10 @@ class LocalRunner(Runner):
         self._wakeups = wakeups
         self._inline = may_run_inline(model, backend)
         self._changing = threading.Lock()
-        self._instances: dict[int, LocalInstance] = {}  # replaced as a whole: readers take no lock
-        self._draining: list[LocalInstance] = []
+        self._instances: dict[
+            int, LocalInstance[Any]
+        ] = {}  # replaced as a whole: readers take no lock
+        self._draining: list[LocalInstance[Any]] = []
         self._stopped = False
         self._readiness = ReadinessCheck(self._check_readiness, model.log)
         self._memory = (
@@ -100,7 +102,7 @@ class LocalRunner(Runner):
         )
 
     def add(self, new_instances: Sequence[NewInstance]) -> None:
-        instances: dict[int, LocalInstance] = {}
+        instances: dict[int, LocalInstance[Any]] = {}
         with self._changing:
             if self._stopped:
                 raise Unavailable("the model was unloaded")
@@ -161,7 +163,7 @@ class LocalRunner(Runner):
     def cancelled(self, request: InferRequest) -> None:
         self._cancel_calls(request)  # the instance itself checks `request.cancelled`
 
-    def _instance(self, context: InstanceContext, group: ModelInstanceGroup) -> LocalInstance:
+    def _instance(self, context: InstanceContext, group: ModelInstanceGroup) -> LocalInstance[Any]:
         # The limiter's name of the instance. Unlike `context.name`, it is unique even while a
         # version and its replacement are both loaded.
         lease_name = f"{context.name}#{next(_serial)}"
@@ -204,7 +206,7 @@ class LocalRunner(Runner):
         return all(instance.backend.is_ready() for instance in self._instances.values())
 
 
-def _build(instances: Collection[LocalInstance]) -> None:
+def _build(instances: Collection[LocalInstance[Any]]) -> None:
     """Build all instances concurrently. Raises the error of the first failing one."""
     for instance in instances:
         instance.start(alone=len(instances) == 1)

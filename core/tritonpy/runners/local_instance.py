@@ -7,6 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Generic, TypeVar
 
 from tritonpy.api.backend import Backend, check_returned
 from tritonpy.api.contexts import InstanceContext, ModelContext
@@ -23,14 +24,17 @@ from tritonpy_types.errors import Unavailable
 log = logging.getLogger("tritonpy.instance")
 
 
-class LocalInstance(ABC):
+S = TypeVar("S", bound=Slot)
+
+
+class LocalInstance(ABC, Generic[S]):
     """Base class of instances in this process, whichever threads they run on.
 
     `start` begins to build the instance and `wait_built` waits for the result. It then serves until
     `drain` or `stop` ends it. `on_end` is called after its end.
     """
 
-    slot: Slot
+    slot: S
 
     def __init__(
         self,
@@ -129,7 +133,8 @@ class LocalInstance(ABC):
         slot = self.slot
         batch.executing = True
         try:
-            check_returned(backend.execute(batch))  # type: ignore[func-returns-value]
+            execute: Callable[[Batch], object] = backend.execute
+            check_returned(execute(batch))
         except BaseException as error:
             self._callbacks.fail((batch, *slot.joined), error)
         batch.executing = False
@@ -139,7 +144,7 @@ class LocalInstance(ABC):
             slot.joined = []
 
 
-class ThreadInstance(LocalInstance):
+class ThreadInstance(LocalInstance[Slot]):
     """An instance with its own thread.
 
     Resources of the backend, such as a GPU context, stay on that thread. `lease` is None if the
@@ -166,16 +171,16 @@ class ThreadInstance(LocalInstance):
         self._policy = policy
         self._may_serve = threading.Event()  # set once it is known whether the instance serves
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=context.name, daemon=True)
+        self._serving_thread = threading.Thread(target=self._run, name=context.name, daemon=True)
 
     def start(self, *, alone: bool) -> None:
-        self._thread.start()
+        self._serving_thread.start()
 
     def wait_built(self) -> BaseException | None:
         return self._built.exception()
 
     def alive(self) -> bool:
-        return self._thread.is_alive()
+        return self._serving_thread.is_alive()
 
     def serve(self) -> None:
         self._is_serving = True
@@ -193,10 +198,10 @@ class ThreadInstance(LocalInstance):
         self._may_serve.set()
         if self._lease is not None:
             self._lease.cancel()
-        if self._thread.ident is None:
+        if self._serving_thread.ident is None:
             self._on_end()
         else:
-            self._thread.join()
+            self._serving_thread.join()
 
     def _run(self) -> None:
         try:

@@ -38,14 +38,12 @@ def may_share_threads(
     return backend.runs_on_any_thread and context.kind == "CPU" and not waits
 
 
-class PooledInstance(LocalInstance):
+class PooledInstance(LocalInstance[PooledSlot]):
     """An instance that occupies a thread of `threads` only while it has work.
 
     With `inline`, the event loop may execute for it (see `InlinePolicy`). `limiter` and
     `lease_name` are given if a rate limiter limits the instance.
     """
-
-    slot: PooledSlot
 
     def __init__(
         self,

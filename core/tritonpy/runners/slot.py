@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mypy_extensions import mypyc_attr
+
 from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy_types import Batch
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from tritonpy.runners.wakeups import Wakeups
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Slot:
     """The state of an instance, on whose `wakeup` its thread blocks until a batch is available.
 

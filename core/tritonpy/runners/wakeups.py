@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import struct
 import time
 from collections import deque
 from collections.abc import Callable
@@ -26,15 +27,7 @@ _NS = 1_000_000_000
 _LIBRARY = ctypes.PyDLL(None, use_errno=True)
 
 
-class _Setting(ctypes.Structure):
-    """struct itimerspec."""
-
-    _fields_ = (
-        ("every_s", ctypes.c_long),
-        ("every_ns", ctypes.c_long),
-        ("at_s", ctypes.c_long),
-        ("at_ns", ctypes.c_long),
-    )
+_SETTING = struct.Struct("@llll")  # struct itimerspec: interval and time, in s and ns
 
 
 class LoopTimers:
@@ -76,8 +69,8 @@ class LoopTimers:
 
     def _arm(self) -> None:
         seconds, rest = divmod(max(self._due[0][0], 1), _NS)  # 0 would disarm the timer
-        setting = _Setting(0, 0, seconds, rest)
-        _LIBRARY.timerfd_settime(self._file, _ABSOLUTE, ctypes.byref(setting), None)
+        setting = _SETTING.pack(0, 0, seconds, rest)
+        _LIBRARY.timerfd_settime(self._file, _ABSOLUTE, setting, None)
 
 
 def _timer_file() -> int:

@@ -323,7 +323,7 @@ class BatchLayout:
             if self.batch_outputs
             else {}
         )
-        for name in self.shape_outputs & outputs.keys():
+        for name in self.shape_outputs.intersection(outputs):
             parts[name] = [
                 self._repeated(outputs[name], slot.batch_size) for slot in slots if slot is not None
             ]

@@ -36,7 +36,6 @@ from tritonpy_http2.codes import (
 )
 from tritonpy_http2.encode import encode
 from tritonpy_http2.limits import Http2Limits
-from tritonpy_http2.sender import Sender
 
 from .raw_client import BLOCK, CLIENT_HELLO, REQUEST, Server, begin, body, frame, of_kind
 
@@ -364,21 +363,26 @@ def test_responses_are_not_prepared_for_a_client_that_does_not_read():
     assert ready + len(server.take_output()) > 250_000_000
 
 
-def test_repeated_window_settings_in_one_frame_are_applied_once(monkeypatch):
+class CountingDict(dict):
+    """Counts how often its values are iterated."""
+
+    iterations = 0
+
+    def values(self):
+        self.iterations += 1
+        return super().values()
+
+
+def test_repeated_window_settings_in_one_frame_are_applied_once():
     server = Server(on_end=lambda _call: None).handshake()
     server.deliver(b"".join([begin(stream) for stream in range(1, 21, 2)]))
-    widened = []
-    extend_window = Sender.extend_window
-    monkeypatch.setattr(
-        Sender,
-        "extend_window",
-        lambda self, *where: widened.append(where) or extend_window(self, *where),
-    )
+    streams = server.connection.streams = CountingDict(server.connection.streams)
     flood = b"".join([setting(codes.INITIAL_WINDOW_SIZE, size) for size in range(1000, 1200)])
     server.deliver(frame(SETTINGS, 0, 0, flood))
-    assert [more for _, more in widened] == [1199 - codes.USUAL_WINDOW] * 10
+    assert [stream.window for stream in dict(streams).values()] == [1199] * 10
+    assert streams.iterations == 1
     server.deliver(frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 1199)))
-    assert len(widened) == 10
+    assert streams.iterations == 1
 
 
 def test_changing_the_initial_window_is_charged_per_stream():

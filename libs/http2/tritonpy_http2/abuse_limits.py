@@ -24,7 +24,7 @@ class AbuseBudget:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._at = clock()
-        self._credit: float = _BURST
+        self._credit = float(_BURST)
 
     def charge(self, operations: str, cost: float = 1.0) -> None:
         """Charge one operation. Raises Http2ConnectionError if the credit is used up."""

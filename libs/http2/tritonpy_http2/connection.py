@@ -40,6 +40,8 @@ class ServerConnection(Http2FrameSink):
     `wake` is called when output is available. `clock` returns seconds.
     """
 
+    __deletable__ = ("_reader", "control", "sender")  # read by mypyc
+
     def __init__(
         self,
         calls: Http2Calls,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from mypy_extensions import mypyc_attr
+
 from tritonpy_http2.codes import (
     ACK,
     CONTINUATION,
@@ -28,6 +30,7 @@ _START_SIZE = START.size
 _STREAM = 0x7FFFFFFF
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Http2FrameSink(ABC):
     """Receives frames. Each method raises Http2ConnectionError for an invalid frame."""
 

@@ -249,7 +249,7 @@ class Sender:
         self.waiting[stream] = None
         self._fill()
         backlog.receiver_waits = True
-        return stream.backlog is not backlog
+        return not backlog.size
 
     def _fill(self) -> None:
         while self.waiting and self.window > 0 and self.can_prepare:

@@ -100,6 +100,8 @@ class Http2Server:
 class Http2Protocol(asyncio.BufferedProtocol):
     """Connects a socket and a `ServerConnection`."""
 
+    __deletable__ = ("_connection", "_timeouts", "_transport")  # read by mypyc
+
     last_received = 0.0
     _unsent = 0
     _into_body_buffer = False

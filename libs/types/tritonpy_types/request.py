@@ -106,7 +106,7 @@ class InferRequest(msgspec.Struct, eq=False, weakref=True):
     """
 
     model_name: str
-    inputs: dict[str, Tensor]  # its creator uses a dict; all others may only rely on Mapping
+    inputs: Mapping[str, Tensor]
     sink: Sink
     model_version: int = -1
     id: str = ""

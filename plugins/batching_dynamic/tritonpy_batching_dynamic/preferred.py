@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from mypy_extensions import mypyc_attr
+
 from tritonpy.scheduling import BatchPolicy, Pending, Run, Wait
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PreferredPolicy(BatchPolicy):
     """Runs a batch of a preferred size immediately. Others wait up to the maximum queue delay.
 

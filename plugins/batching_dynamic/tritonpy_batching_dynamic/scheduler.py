@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from tritonpy import (
     Batch,
@@ -91,12 +92,15 @@ class DynamicScheduler(Scheduler):
         self._decision_end_ns = 0
         return True
 
-    def ready(self, instance: int, now_ns: int) -> bool | int:
+    # Returns `bool | int`. With that type, compiled code would turn True into 1.
+    def ready(self, instance: int, now_ns: int) -> Any:
         """Return whether a batch can run now, or the latest time (ns) at which one can."""
         decision = self._decide(now_ns)
         if decision is None:
             return False
-        return True if type(decision) is Run else decision.until_ns
+        if type(decision) is Run:
+            return True
+        return decision.until_ns
 
     def take(self, instance: int, now_ns: int, limit: int = UNBOUNDED) -> Batch | None:
         """Return the batch that the policy selected, or its first `limit` requests."""

@@ -54,8 +54,6 @@ class InferCall(_MemoryCountedCall):
     The service sets `request`, and sets `over` when the call has ended.
     """
 
-    __slots__ = ("first_response", "memory", "over", "request", "responses")
-
     def __init__(self) -> None:
         self.over = False
         self.responses = 0  # number of responses before the final one

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from google.protobuf.message import DecodeError, Message
+from mypy_extensions import mypyc_attr
 
 from tritonpy import (
     DecoupledRefused,
@@ -60,6 +61,7 @@ _MAX_DECOMPRESSIONS = 2  # concurrent decompressions; bounds the memory of decom
 MessageT = TypeVar("MessageT", bound=Message)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class InferenceService:
     """Serves `engine` on the running event loop.
 

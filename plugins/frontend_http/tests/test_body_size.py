@@ -10,7 +10,7 @@ import pytest
 
 from tritonpy import InvalidArgument
 from tritonpy_frontend_http.body_size import is_unlimited, refuse_size
-from tritonpy_frontend_http.protocol import InferCycle
+from tritonpy_frontend_http.infer_cycle import InferCycle
 
 from .raw_http import BODY, chunked, connect, read_one, request
 

@@ -119,9 +119,10 @@ def decode_infer(
 def _request_from_layout(
     layout: JsonLayout, request: InferRequest, body: bytes, at: int
 ) -> InferRequest:
-    inputs = request.inputs
+    inputs: dict[str, Tensor] = {}
     for name, datatype, shape, extent, dtype, offset in layout.inputs:
         inputs[name] = Tensor(name, datatype, shape, np.ndarray(extent, dtype, body, at + offset))
+    request.inputs = inputs
     if layout.classifies:
         request.classifies = True
     return request
@@ -142,7 +143,7 @@ def _read(
 def _add_inputs(
     request: InferRequest, header: InferHeader, body: bytes, at: int, limit: int
 ) -> None:
-    inputs = request.inputs
+    inputs: dict[str, Tensor] = {}
     end = len(body)
     for given in header.inputs:
         name, parameters = given.name, given.parameters
@@ -166,6 +167,7 @@ def _add_inputs(
             inputs[name] = _other_source(request, given, shape, limit)
     if at != end:
         raise InvalidArgument(f"unexpected additional input data for model '{request.model_name}'")
+    request.inputs = inputs
 
 
 def _view(

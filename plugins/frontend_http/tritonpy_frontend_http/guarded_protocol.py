@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 from tritonpy_frontend_http.access import CallContext, HttpAccess
-from tritonpy_frontend_http.head_cache import HeadCache
 from tritonpy_frontend_http.infer_calls import InferCalls, Target
 from tritonpy_frontend_http.protocol import InferProtocol
-
-
-class _EmptyHeadCache(HeadCache):
-    """A cache that stays empty.
-
-    Every head is parsed, so that every call is authorized in one place.
-    """
-
-    def learn(self, data: bytes, target: Target, headers: list[tuple[bytes, bytes]]) -> None:
-        """Do nothing."""
 
 
 class GuardedProtocol(InferProtocol):
@@ -43,5 +32,5 @@ def guarded_protocol(calls: InferCalls, access: HttpAccess) -> type[InferProtoco
     return type(
         "GuardedProtocol",
         (GuardedProtocol,),
-        {"calls": calls, "heads": _EmptyHeadCache(), "access": access},
+        {"calls": calls, "heads": None, "access": access},
     )

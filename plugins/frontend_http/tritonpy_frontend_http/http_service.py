@@ -34,23 +34,16 @@ class HttpService:
             FlowControl, options.max_waiting_answers, options.max_waiting_bytes
         )
         bodies = BodyReader(limit, options.max_body_bytes, context.memory)
-        if self.access is None:
-            self.calls = InferCalls(
-                engine, loop, log, limit, context.tracer, options.max_body_bytes, context.memory
-            )
-            self._root = RootApplication(
-                engine, self.calls, log, bodies, make_flow_control, forward_unknown
-            )
-            application: Any = self._root
-        else:
-            from tritonpy_frontend_http.guarded_calls import GuardedApplication, GuardedCalls
+        self.calls = InferCalls(
+            engine, loop, log, limit, context.tracer, options.max_body_bytes, context.memory
+        )
+        self._root = RootApplication(
+            engine, self.calls, log, bodies, make_flow_control, forward_unknown
+        )
+        application: Any = self._root
+        if self.access is not None:
+            from tritonpy_frontend_http.guarded_application import GuardedApplication
 
-            self.calls = GuardedCalls(
-                engine, loop, log, limit, context.tracer, options.max_body_bytes, context.memory
-            )
-            self._root = RootApplication(
-                engine, self.calls, log, bodies, make_flow_control, forward_unknown
-            )
             application = GuardedApplication(self._root, self.access)
         self.application = LoggedApplication(application, log)
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import resource
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,14 +77,20 @@ def test_a_message_above_the_protobuf_limit_is_refused_by_its_length():
     assert frames.next() is None
 
 
-def test_a_message_for_which_there_is_no_memory_is_refused(monkeypatch):
-    def no_memory(_frames, _count):
-        raise MemoryError
-
+def test_a_message_for_which_there_is_no_memory_is_refused():
+    part = bytes(1 << 24)
     frames = MessageReader()
-    frames.feed(b"\0\0\0\0\2a")
-    assert frames.next() is None
-    frames.feed(b"b")
-    monkeypatch.setattr(MessageReader, "_take", no_memory)
-    with pytest.raises(ResourceExhausted, match="no memory for a message of 2 bytes"):
-        frames.next()
+    frames.feed(b"\0" + (64 * len(part)).to_bytes(4, "big"))
+    for _ in range(64):
+        assert frames.next() is None
+        frames.feed(part)
+    usual = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(
+        resource.RLIMIT_AS, (pages * resource.getpagesize() + 20 * len(part), usual[1])
+    )
+    try:
+        with pytest.raises(ResourceExhausted, match="no memory for a message of 1073741824 bytes"):
+            frames.next()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, usual)

@@ -7,6 +7,8 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mypy_extensions import mypyc_attr
+
 from tritonpy import Internal, InvalidArgument, now_ns
 from tritonpy_frontend_grpc.call import GrpcCall
 from tritonpy_frontend_grpc.decompression import COMPRESSED_PREFIXES, compression_name
@@ -24,6 +26,7 @@ NO_MESSAGE = "a call of this method has one message, and this one has none"
 MORE_MESSAGES = "a call of this method has one message, and this one has more"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class H2Call(GrpcCall):
     """A call with a head. `status` is the gRPC status code that it ended with."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from mypy_extensions import mypyc_attr
+
 from tritonpy import Internal, TritonError, Unsupported
 from tritonpy.frontend import RequestMemory
 from tritonpy_frontend_grpc.call import InferCall
@@ -37,6 +39,7 @@ from tritonpy_frontend_grpc.h2.response_headers import (
 from tritonpy_http2 import Receiver
 
 if TYPE_CHECKING:
+    from tritonpy import InferRequest, InferResponse
     from tritonpy.frontend import ClientMemory, Reservation
     from tritonpy_frontend_grpc.h2.compression import Compression
     from tritonpy_frontend_grpc.h2.head import CallHead
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 _UNCOUNTED = RequestMemory.UNCOUNTED
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class H2InferCall(H2Call, InferCall, Receiver):
     """One call: reads the message, submits it to the service, and sends the response.
 
@@ -53,9 +57,9 @@ class H2InferCall(H2Call, InferCall, Receiver):
     """
 
     responses = 0
-    first_response = None
+    first_response: InferResponse | None = None
     over = False
-    request = None
+    request: InferRequest | None = None
     memory: Reservation | None = None
     _frames: MessageReader | None = None
     _long_message: LongMessage | None = None  # set if the message is long enough for its own buffer

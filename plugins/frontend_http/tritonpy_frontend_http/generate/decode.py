@@ -10,7 +10,15 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tritonpy import InferRequest, Internal, InvalidArgument, ParameterValue, TritonError, error_of
+from tritonpy import (
+    InferRequest,
+    Internal,
+    InvalidArgument,
+    ParameterValue,
+    Tensor,
+    TritonError,
+    error_of,
+)
 from tritonpy.frontend import NO_PARAMETERS, Sink, TensorMetadata
 from tritonpy_frontend_http import json_document as document
 from tritonpy_frontend_http.decode import parameter_value
@@ -101,7 +109,9 @@ class _RequestBuilder:
         self.request = request
         self._inputs: Mapping[str, TensorMetadata] = {given.name: given for given in inputs}
         self._limit = limit
+        self._tensors: dict[str, Tensor] = {}
         self._parameters: dict[str, ParameterValue] = {}
+        request.inputs = self._tensors
         request.accepts_decoupled = True
 
     def add(self, members: JsonMembers, nested: Callable[[Any], None] | None = None) -> None:
@@ -139,8 +149,8 @@ class _RequestBuilder:
 
     def _add_input(self, expected: TensorMetadata, value: Any, budget: ByteBudget) -> None:
         tensor = read_tensor(expected, value, budget)
-        if tensor.name in self.request.inputs:
+        if tensor.name in self._tensors:
             raise InvalidArgument(
                 f"input '{tensor.name}' already exists in request"
             ).with_request_id(self.request.id)
-        self.request.inputs[tensor.name] = tensor
+        self._tensors[tensor.name] = tensor
