@@ -28,16 +28,18 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from distributions import ROOT, Distribution, read_distributions, requirement_name
+from distributions import Distribution, read_distributions, requirement_name
 
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
-# Runs in a copy of the distribution: group name, then the files of the modules.
+# Runs in a copy of the distribution. Arguments: group name, then the files of the modules.
 BUILD = """
 import sys
 from mypyc.build import mypycify
 from setuptools import setup
-_, group, config, *files = sys.argv
-options = ["--config-file", config, "--ignore-missing-imports"]
+_, group, *files = sys.argv
+# Without the strict checks of the project: stubs of its dependencies may be missing here.
+options = ["--config-file=", "--explicit-package-bases", "--ignore-missing-imports"]
+options.append("--follow-imports=silent")
 extensions = mypycify([*options, *files], group_name=group, opt_level="3")
 sys.argv = ["setup", "-q", "build_ext", "--inplace"]
 setup(name=group, packages=[], ext_modules=extensions)
@@ -100,7 +102,7 @@ def compile_distribution(
         roots.remove(str(distribution.folder))
         group = distribution.name.replace("-", "_")
         done = subprocess.run(
-            [sys.executable, "-c", BUILD, group, str(ROOT / "pyproject.toml"), *modules],
+            [sys.executable, "-c", BUILD, group, *modules],
             cwd=folder,
             env={**os.environ, "MYPYPATH": os.pathsep.join(roots), "CFLAGS": "-g0"},
             stdout=subprocess.PIPE,
