@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bench.profile import division
 from bench.profile.recorder import Calls, Recorder
 from bench.profile.stages import BACKENDS, IDLE, PROTOCOLS, STAGES, boundaries
 from bench.profile.switches import record
@@ -96,3 +97,22 @@ def test_the_path_of_a_request_starts_and_ends_in_its_frontend(protocol: str) ->
     assert any(path.startswith(f"tritonpy_frontend_{protocol}/") for path, _ in calls)
     assert [name for _, name in calls].count("LoadedModel.infer") == 1
     assert [name for _, name in calls].count("OnnxRuntimeBackend.execute") <= 1
+
+
+def test_instructions_are_counted_by_library() -> None:
+    lines = [
+        "--------------------------------------------------------------------------------",
+        "1,000 (100.0%)  PROGRAM TOTALS",
+        "  400 (40.00%)  ???:_PyEval_EvalFrameDefault'2 [/usr/lib/libpython3.11.so.1.0]",
+        "  300 (30.00%)  ./Objects/dictobject.c:_Py_dict_lookup [/usr/lib/libpython3.11.so.1.0]",
+        "  150 (15.00%)  ???:CPyDef_take [/x/site-packages/tritonpy__mypyc.cpython-311.so]",
+        "  100 (10.00%)  ???:_int_free [/lib/x86_64-linux-gnu/libc.so.6]",
+        "   50 ( 5.00%)  ???:0x0fd8930 [/x/onnxruntime/capi/onnxruntime_pybind11_state.so]",
+    ]
+    assert division.divide(lines) == {
+        division.BYTECODE: 400,
+        division.INTERPRETER: 300,
+        "compiled modules": 150,
+        "the C library": 100,
+        "ONNX Runtime": 50,
+    }

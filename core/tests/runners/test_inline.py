@@ -145,7 +145,10 @@ class Loop:
         return [found for answer in answers for found in numbers([answer])]
 
     async def _send(self, *tensors: Tensor) -> list[InferResponse]:
-        return await asyncio.gather(*[self._answer(tensor) for tensor in tensors])
+        # Under the model's lock, no thread takes the first request before the last one waits.
+        with self._engine._table.find("m", -1).dispatcher.lock:
+            answers = [self._answer(tensor) for tensor in tensors]
+        return await asyncio.gather(*answers)
 
     def _answer(self, tensor: Tensor) -> Awaitable[InferResponse]:
         answer: asyncio.Future[InferResponse] = self._loop.create_future()
