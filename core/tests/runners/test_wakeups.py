@@ -5,6 +5,8 @@ import threading
 from collections.abc import Callable
 
 from tritonpy.runners.wakeups import Wakeups
+from tritonpy_types import InferRequest, InferResponse
+from tritonpy_types.request import LoopSink
 
 
 def test_without_a_loop_callbacks_run_immediately() -> None:
@@ -173,3 +175,43 @@ def test_detach_runs_callbacks_of_the_next_iteration() -> None:
         assert woken == [1]
 
     asyncio.run(turn())
+
+
+def test_responses_of_a_callback_are_delivered_before_the_loop_goes_on() -> None:
+    wakeups, events = Wakeups(), list[str]()
+
+    async def turn(*, attached: bool) -> None:
+        loop = asyncio.get_running_loop()
+        sink = LoopSink(loop, lambda _request, _response: events.append("delivered"))
+        request = InferRequest("m", {}, sink)
+        if attached:
+            wakeups.attach(loop)
+        schedule = wakeups.soon if attached else loop.call_soon
+        schedule(lambda: sink.put(request, InferResponse(())))
+        loop.call_soon(events.append, "next")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        if attached:
+            wakeups.detach()
+
+    asyncio.run(turn(attached=True))
+    assert events == ["delivered", "next"]
+    events.clear()
+    asyncio.run(turn(attached=False))
+    assert events == ["next", "delivered"]
+
+
+def test_a_detached_loop_delivers_responses_itself() -> None:
+    wakeups, events = Wakeups(), list[str]()
+
+    async def turn() -> None:
+        loop = asyncio.get_running_loop()
+        sink = LoopSink(loop, lambda _request, _response: events.append("delivered"))
+        wakeups.attach(loop)
+        wakeups.detach()
+        sink.put(InferRequest("m", {}, sink), InferResponse(()))
+        assert events == []
+        await asyncio.sleep(0)
+
+    asyncio.run(turn())
+    assert events == ["delivered"]

@@ -20,6 +20,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from tritonpy_types.clock import now_ns
+from tritonpy_types.request import deliver_with
 
 _ABSOLUTE = 1  # TFD_TIMER_ABSTIME
 _NS = 1_000_000_000
@@ -106,9 +107,12 @@ class Wakeups:
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Set the event loop of the frontends."""
         self._loop = loop
+        deliver_with(loop, self.soon)
 
     def detach(self) -> None:
         """Remove the event loop and call all pending functions."""
+        if self._loop is not None:
+            deliver_with(self._loop, None)
         self._loop = None
         if self._loop_timers is not None:
             loop_timers, self._loop_timers = self._loop_timers, None

@@ -272,11 +272,29 @@ class CallbackSink(Sink):
         self._deliver(request, response)
 
 
+CallSoon = Callable[[Callable[[], None]], object]
+# By event loop: how responses that are put on its own thread get delivered.
+_CALL_SOON: dict[asyncio.AbstractEventLoop, CallSoon] = {}
+
+
+def deliver_with(loop: asyncio.AbstractEventLoop, call_soon: CallSoon | None) -> None:
+    """Deliver responses that are put on the thread of `loop` with `call_soon`.
+
+    A server passes a function that calls back in the same iteration of the loop if it can, so that
+    a batch that ran on the loop is answered without another one. None restores `loop.call_soon`.
+    """
+    if call_soon is None:
+        _CALL_SOON.pop(loop, None)
+    else:
+        _CALL_SOON[loop] = call_soon
+
+
 class LoopQueueSink(Sink):
     """Queues responses for an event loop and delivers all of an iteration at once.
 
-    It wakes the loop at most once for any number of queued responses. So a batch that responds at
-    once costs one wake-up.
+    Responses that are put on the loop's own thread are delivered as `deliver_with` says. It wakes
+    the loop at most once for any number of queued responses. So a batch that responds at once costs
+    one wake-up.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -301,7 +319,7 @@ class LoopQueueSink(Sink):
         try:
             # On the loop's own thread (responses of a worker) no system call is needed to wake it.
             if asyncio._get_running_loop() is self._loop:
-                self._loop.call_soon(self._drain)
+                _CALL_SOON.get(self._loop, self._loop.call_soon)(self._drain)
             else:
                 self._loop.call_soon_threadsafe(self._drain)
         except RuntimeError:  # the loop is closed, and no client is left
