@@ -49,7 +49,7 @@ def cases() -> Iterator[Case]:
                     yield Case(
                         _title(kind, model, protocol, in_flight),
                         other,
-                        _load(protocol, model, in_flight),
+                        load_of(protocol, model, in_flight),
                         NO_GOAL,
                         P50 if in_flight == 1 else RATE,
                         subject,
@@ -61,7 +61,8 @@ def _title(kind: str, model: str, protocol: str, in_flight: int) -> str:
     return f"{kind} add/sub, {TITLES[protocol]}, {BATCHING[model]}, {in_flight} in flight{p50}"
 
 
-def _load(protocol: str, model: str, in_flight: int) -> Callable[[Running, int], LoadResult]:
+def load_of(protocol: str, model: str, in_flight: int) -> Callable[[Running, int], LoadResult]:
+    """Return the load of `protocol` on a model of add/sub."""
     payload = payloads.add_sub(model)
     return lambda server, seconds: LOADS[protocol](server, payload, in_flight, seconds)
 
@@ -71,7 +72,7 @@ def starts(folder: Path, revision: str, compiled: bool) -> dict[str, Start]:
     onnx, python = folder / "onnx", folder / "python"
     models.write_onnx_pair(onnx)
     models.write_python_backend(python)
-    old, new = _installed(revision), _installed("HEAD", compiled)
+    old, new = installed(revision), installed("HEAD", compiled)
     return {
         OLD: lambda: processes.tritonpy(onnx, python=old),
         NEW: lambda: processes.tritonpy(onnx, python=new),
@@ -80,7 +81,7 @@ def starts(folder: Path, revision: str, compiled: bool) -> dict[str, Start]:
     }
 
 
-def _installed(revision: str, compiled: bool = False) -> str:
+def installed(revision: str, compiled: bool = False) -> str:
     """Return the interpreter of an environment with the packages of `revision`."""
     found = _git("rev-parse", "--short", revision)
     checkout = FOLDER / found / "checkout"

@@ -5,7 +5,8 @@ servers for at least five pairs of short runs; `bench.verdict` defines the verdi
 the real server's start script and `--perf-analyzer` its load generator;
 `tests/conformance/oracle.sh DIR` makes both. Rows without their servers are skipped with a message.
 Verdicts of HTTP rows are those of varied requests. `--baseline REV` compares with an earlier
-revision instead (see `bench.baseline`).
+revision instead (see `bench.baseline`), `--native-triton DIR` with Triton's own backend for ONNX
+(see `bench.native`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from bench import baseline, clients, comparison_rows, models, payloads, processes, regions
+from bench import (
+    baseline,
+    clients,
+    comparison_rows,
+    models,
+    native,
+    payloads,
+    processes,
+    regions,
+)
 from bench.comparison_rows import ECHO, ON_GRPCIO, ONNX, ONNX_ON_GRPCIO, TRANSPORTS, TRITON
 from bench.processes import Running
 from bench.program import parser_of, run
@@ -40,11 +50,25 @@ def main() -> int:
         "--baseline", metavar="REV", help="compare with an earlier revision instead: a git name"
     )
     parser.add_argument(
-        "--compiled", action="store_true", help="with --baseline: compile the newer revision"
+        "--native-triton",
+        type=Path,
+        metavar="DIR",
+        help="compare with the Triton installation in this folder, with its onnxruntime backend",
+    )
+    parser.add_argument(
+        "--compiled",
+        action="store_true",
+        help="with --baseline or --native-triton: compile the last commit and measure that",
     )
     arguments = parser.parse_args()
     if arguments.baseline:
         return _compare_with_baseline(arguments)
+    reason = native.missing(arguments.native_triton)
+    if not reason:
+        return _compare_with_native(arguments)
+    print(f"skipped, all rows against native Triton: {reason}", file=sys.stderr)
+    if arguments.native_triton is not None:
+        return 2
     cases = [
         case
         for transport in arguments.transport or TRANSPORTS
@@ -77,6 +101,19 @@ def _compare_with_baseline(arguments: argparse.Namespace) -> int:
         return run(
             arguments, cases, servers, lambda rows: baseline.estimate(rows, arguments.baseline)
         )
+
+
+def _compare_with_native(arguments: argparse.Namespace) -> int:
+    cases = [case for case in native.cases() if arguments.only in case.name]
+    python = baseline.installed("HEAD", compiled=True) if arguments.compiled else sys.executable
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        models.write_onnx_pair(folder)
+        servers = {
+            native.SUBJECT: stack.enter_context(processes.tritonpy(folder, python=python)),
+            native.NATIVE: stack.enter_context(native.start(arguments.native_triton, folder)()),
+        }
+        return run(arguments, cases, servers)
 
 
 def _in_process(transport: str) -> list[Case]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import baseline
+from bench import baseline, native
 from bench.comparison_rows import ON_GRPCIO, TRANSPORTS, comparison_cases
 from bench.rows import P50, P99, RATE, Row
 from bench.verdict import judge
@@ -74,3 +74,24 @@ def test_ratios_to_the_baseline_estimate_those_to_native_triton(
 def test_another_baseline_has_no_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baseline, "_git", lambda *_arguments: "1234567")
     assert "no estimate" in baseline.estimate([], "v2")
+
+
+def test_rows_against_native_triton_are_judged_with_varied_requests() -> None:
+    rows = {case.name: case for case in native.cases()}
+    assert len(rows) == 2 * 3 * 5
+    judged = {name: (case.goal, case.aim) for name, case in rows.items() if case.goal is not None}
+    varied = "ONNX add/sub, HTTP, varied requests"
+    assert judged[f"{varied}, no batching, 32 in flight"] == (0.9, 1.2)
+    assert judged[f"{varied}, no batching, 32 in flight p99"] == (1.0, 0.5)
+    assert judged[f"{varied}, dynamic batching, 64 in flight"] == (1.0, 1.3)
+    assert judged["ONNX add/sub, gRPC, no batching, 1 in flight p50"] == (1.1, 1.0)
+    assert f"{varied}, dynamic batching, 8 in flight" not in judged
+    assert not any("HTTP, no batching" in name for name in judged)
+
+
+def test_a_missing_native_triton_is_named(tmp_path: Path) -> None:
+    assert native.missing(None) == "--native-triton is not given"
+    assert native.missing(tmp_path) == f"{tmp_path} has no bin/tritonserver"
+    for path in ("bin/tritonserver", "backends/onnxruntime"):
+        (tmp_path / path).mkdir(parents=True)
+    assert native.missing(tmp_path) == ""
