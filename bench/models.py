@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 CONFIG = """\
@@ -135,6 +136,21 @@ def write_many(repository: Path, count: int) -> None:
             "dynamic_batching { }",
         )
         (repository / name / "1/model.onnx").write_bytes(graph)
+
+
+def write_many_tensors(repository: Path, counts: Sequence[int]) -> None:
+    """Write models for ONNX Runtime that return their inputs: tensors_1, tensors_4, ..."""
+    for count in counts:
+        name = f"tensors_{count}"
+        _write(
+            repository,
+            name,
+            "onnxruntime",
+            _tensors("input", count),
+            f"{_tensors('output', count)}\n{ONE_THREAD}",
+            "",
+        )
+        (repository / name / "1/model.onnx").write_bytes(_identities(count))
 
 
 def write_cached(repository: Path, milliseconds: int = 1) -> None:
@@ -292,6 +308,23 @@ def _identity() -> bytes:
     node = helper.make_node("Identity", ["INPUT0"], ["OUTPUT0"])
     return _serialised(
         helper.make_graph([node], "identity", [tensor("INPUT0")], [tensor("OUTPUT0")])
+    )
+
+
+def _identities(count: int) -> bytes:
+    from onnx import TensorProto, helper
+
+    def tensor(name: str) -> object:
+        return helper.make_tensor_value_info(name, TensorProto.INT32, ["batch", 16])
+
+    numbers = range(count)
+    return _serialised(
+        helper.make_graph(
+            [helper.make_node("Identity", [f"INPUT{each}"], [f"OUTPUT{each}"]) for each in numbers],
+            "identities",
+            [tensor(f"INPUT{each}") for each in numbers],
+            [tensor(f"OUTPUT{each}") for each in numbers],
+        )
     )
 
 
