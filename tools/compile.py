@@ -40,7 +40,7 @@ _, group, *files = sys.argv
 # Without the strict checks of the project: stubs of its dependencies may be missing here.
 options = ["--config-file=", "--explicit-package-bases", "--ignore-missing-imports"]
 options.append("--follow-imports=silent")
-extensions = mypycify([*options, *files], group_name=group, opt_level="3")
+extensions = mypycify([*options, *files], group_name=group, opt_level="3", debug_level="0")
 sys.argv = ["setup", "-q", "build_ext", "--inplace"]
 setup(name=group, packages=[], ext_modules=extensions)
 """
@@ -104,7 +104,7 @@ def compile_distribution(
         done = subprocess.run(
             [sys.executable, "-c", BUILD, group, *modules],
             cwd=folder,
-            env={**os.environ, "MYPYPATH": os.pathsep.join(roots), "CFLAGS": "-g0"},
+            env={**os.environ, "MYPYPATH": os.pathsep.join(roots)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
