@@ -183,3 +183,8 @@ def test_a_link_to_the_checkout_is_not_compiled(tmp_path: Path) -> None:
     (description / "RECORD").write_text("tritonpy_sample.pth,,\n")
     with pytest.raises(compiling.CompilationFailed, match="as a link"):
         compiling.install({"tritonpy-sample": {"tritonpy_sample/failing.so": b""}}, tmp_path)
+
+
+def test_a_folder_that_is_no_environment_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(compiling.CompilationFailed, match="is not a virtual environment"):
+        compiling.install({}, tmp_path)

@@ -121,13 +121,17 @@ def install(compiled: Mapping[str, Mapping[str, bytes]], environment: Path) -> N
 
     They become files of the installed distributions, so that pip removes them with these. Skips
     distributions that are not installed. Raises CompilationFailed for an editable installation,
-    whose sources are not in the environment.
+    whose sources are not in the environment, and for a folder that is no environment.
     """
-    site = next(environment.glob("lib/python*/site-packages"))
+    site = next(environment.glob("lib/python*/site-packages"), None)
+    if site is None:
+        raise CompilationFailed(f"{environment} is not a virtual environment")
     for distribution, modules in compiled.items():
         record = next(site.glob(f"{distribution.replace('-', '_')}-*.dist-info/RECORD"), None)
         if record is None:
             continue
+        if not all((site / name).parent.is_dir() for name in modules):
+            raise CompilationFailed(f"{distribution} is installed in {environment} as a link")
         with record.open(newline="") as file:
             rows = [row for row in csv.reader(file) if row]
         for name, _, _ in rows:
@@ -135,8 +139,6 @@ def install(compiled: Mapping[str, Mapping[str, bytes]], environment: Path) -> N
                 (site / name).unlink(missing_ok=True)
         rows = [row for row in rows if not row[0].endswith(SUFFIX)]
         for name, content in modules.items():
-            if not (site / name).parent.is_dir():
-                raise CompilationFailed(f"{distribution} is installed in {environment} as a link")
             (site / name).write_bytes(content)
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
             rows.append([name, f"sha256={digest.decode()}", str(len(content))])
