@@ -78,11 +78,26 @@ def compiled_modules(distribution: Distribution) -> list[str]:
 
 
 def compile_all(distributions: Mapping[str, Distribution]) -> dict[str, dict[str, bytes]]:
-    """Return the extension modules of each distribution that lists some, by name and path."""
+    """Return the extension modules of each distribution that lists some, by name and path.
+
+    Raises CompilationFailed.
+    """
+    check_compiler(
+        os.environ.get("CC") or sysconfig.get_config_var("CC"), sysconfig.get_path("include")
+    )
     wanted = [each for each in distributions.values() if compiled_modules(each)]
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         results = threads.map(lambda each: compile_distribution(each, distributions), wanted)
         return {each.name: result for each, result in zip(wanted, results, strict=True)}
+
+
+def check_compiler(command: str, headers: str) -> None:
+    """Raise CompilationFailed if the C compiler or the headers of Python are missing."""
+    program = command.split()[0]
+    if shutil.which(program) is None:
+        raise CompilationFailed(f"there is no C compiler '{program}': apt install gcc python3-dev")
+    if not Path(headers, "Python.h").exists():
+        raise CompilationFailed(f"{headers} has no Python.h: apt install python3-dev")
 
 
 def compile_distribution(
