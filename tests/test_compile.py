@@ -193,5 +193,5 @@ def test_a_folder_that_is_no_environment_is_an_error(tmp_path: Path) -> None:
 def test_a_missing_compiler_and_missing_headers_are_named(tmp_path: Path) -> None:
     with pytest.raises(compiling.CompilationFailed, match="no C compiler 'no-gcc': apt install"):
         compiling.check_compiler("no-gcc -pthread", str(tmp_path))
-    with pytest.raises(compiling.CompilationFailed, match="has no Python.h: apt install"):
+    with pytest.raises(compiling.CompilationFailed, match=r"has no Python\.h: apt install"):
         compiling.check_compiler(sys.executable, str(tmp_path))

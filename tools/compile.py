@@ -93,7 +93,7 @@ def compile_all(distributions: Mapping[str, Distribution]) -> dict[str, dict[str
 
 def check_compiler(command: str, headers: str) -> None:
     """Raise CompilationFailed if the C compiler or the headers of Python are missing."""
-    program = command.split()[0]
+    program = command.split(maxsplit=1)[0]
     if shutil.which(program) is None:
         raise CompilationFailed(f"there is no C compiler '{program}': apt install gcc python3-dev")
     if not Path(headers, "Python.h").exists():
