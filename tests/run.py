@@ -236,6 +236,12 @@ def _split(arguments: list[str]) -> tuple[list[str], str, list[str]]:
 def _run(name: str, pytest_arguments: list[str], log: Path | None = None) -> tuple[int, float]:
     """Return exit status and minutes of a tier; its output goes to `log`, or to our own output."""
     tier, started = TIERS[name], time.monotonic()
+    reason = missing_compiler() if tier.compiled else ""
+    if reason:
+        print(f"tier {name}: SKIPPED, it {reason}", flush=True)
+        if log is not None:
+            log.write_text("")
+        return 0, 0.0
     python = _environment(name, tier)
     where = f", its output goes to {log}" if log else ""
     print(
@@ -254,6 +260,21 @@ def _pytest(name: str, python: str, arguments: list[str], log: Path | None = Non
             [python, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}", *arguments],
             cwd=ROOT, env={**os.environ, **TIERS[name].variables}, stdout=output, stderr=output, check=False,
         ).returncode  # fmt: skip
+
+
+def missing_compiler() -> str:
+    """Return why nothing can be compiled, or ""."""
+    check = "import compile; compile.check_compiler()"
+    done = subprocess.run(
+        [sys.executable, "-c", check],
+        cwd=ROOT / "tools",
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if not done.returncode:
+        return ""
+    return f"needs a C compiler, {done.stderr.strip().rpartition('CompilationFailed: ')[2]}"
 
 
 def _failures(name: str) -> Path:

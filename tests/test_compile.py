@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import run
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import compile as compiling  # noqa: E402
@@ -21,6 +23,8 @@ ALL = distributions.read_distributions()
 COMPILED = [
     each.folder / module for each in ALL.values() for module in compiling.compiled_modules(each)
 ]
+MISSING = run.missing_compiler()
+needs_compiler = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 SAMPLE = '''
 """A module whose functions fail."""
 
@@ -144,6 +148,7 @@ def error_text(site: Path) -> str:
     return done.stdout
 
 
+@needs_compiler
 def test_a_compiled_wheel_and_a_compiled_installation_name_file_and_line_of_errors(
     sample: distributions.Distribution, tmp_path: Path
 ) -> None:
@@ -166,6 +171,7 @@ def test_a_compiled_wheel_and_a_compiled_installation_name_file_and_line_of_erro
     assert 'File "tritonpy_sample/failing.py", line 6, in fail' in error_text(site)
 
 
+@needs_compiler
 def test_a_module_that_cannot_be_compiled_is_an_error_with_the_reason(
     sample: distributions.Distribution,
 ) -> None:
@@ -195,3 +201,10 @@ def test_a_missing_compiler_and_missing_headers_are_named(tmp_path: Path) -> Non
         compiling.check_compiler("no-gcc -pthread", str(tmp_path))
     with pytest.raises(compiling.CompilationFailed, match=r"has no Python\.h: apt install"):
         compiling.check_compiler(sys.executable, str(tmp_path))
+
+
+def test_a_missing_compiler_skips_the_compiled_tier_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CC", "no-gcc")
+    assert "no C compiler 'no-gcc': apt install gcc" in run.missing_compiler()

@@ -82,17 +82,20 @@ def compile_all(distributions: Mapping[str, Distribution]) -> dict[str, dict[str
 
     Raises CompilationFailed.
     """
-    check_compiler(
-        os.environ.get("CC") or sysconfig.get_config_var("CC"), sysconfig.get_path("include")
-    )
+    check_compiler()
     wanted = [each for each in distributions.values() if compiled_modules(each)]
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         results = threads.map(lambda each: compile_distribution(each, distributions), wanted)
         return {each.name: result for each, result in zip(wanted, results, strict=True)}
 
 
-def check_compiler(command: str, headers: str) -> None:
-    """Raise CompilationFailed if the C compiler or the headers of Python are missing."""
+def check_compiler(command: str = "", headers: str = "") -> None:
+    """Raise CompilationFailed if the C compiler or the headers of Python are missing.
+
+    The defaults are those of this interpreter.
+    """
+    command = command or os.environ.get("CC") or sysconfig.get_config_var("CC")
+    headers = headers or sysconfig.get_path("include")
     program = command.split(maxsplit=1)[0]
     if shutil.which(program) is None:
         raise CompilationFailed(f"there is no C compiler '{program}': apt install gcc python3-dev")
