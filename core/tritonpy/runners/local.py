@@ -91,9 +91,8 @@ class LocalRunner(Runner):
         self._wakeups = wakeups
         self._inline = may_run_inline(model, backend)
         self._changing = threading.Lock()
-        self._instances: dict[
-            int, LocalInstance[Any]
-        ] = {}  # replaced as a whole: readers take no lock
+        # Replaced as a whole: readers take no lock.
+        self._instances: dict[int, LocalInstance[Any]] = {}
         self._draining: list[LocalInstance[Any]] = []
         self._stopped = False
         self._readiness = ReadinessCheck(self._check_readiness, model.log)

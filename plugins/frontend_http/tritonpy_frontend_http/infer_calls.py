@@ -133,10 +133,6 @@ class InferCalls:
         if self.draining:
             self._finish(call, encode_error(Unavailable(STOPPING)))
             return
-        if call.context is not None and call.context.refusal is not None:
-            # Before the model is looked up, so that the refusal does not reveal which models exist.
-            self._finish(call, encode_error(call.context.refusal))
-            return
         call.accept_encoding = headers.get(b"accept-encoding")
         try:
             if b"content-encoding" in headers and request_encoding(headers[b"content-encoding"]):
