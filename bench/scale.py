@@ -124,7 +124,12 @@ def plot(points: Sequence[Point], file: Path) -> None:
 
     found = list(dict.fromkeys(point.series for point in points))
     figure, panels = plt.subplots(
-        1, len(found), figsize=(3.6 * len(found), 3.4), layout="constrained", squeeze=False
+        1,
+        len(found),
+        figsize=(3.2 * len(found), 3.4),
+        layout="constrained",
+        squeeze=False,
+        sharey=True,  # a cost that does not grow is then a level line
     )
     for series, axes in zip(found, panels[0], strict=True):
         _draw([point for point in points if point.series == series], axes)
@@ -145,6 +150,7 @@ def _draw(points: Sequence[Point], axes: Axes) -> None:
         )
     axes.set_xscale("log", base=2 if points[0].size == PAYLOADS[0] else 10)
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.grid(visible=True, alpha=0.3)
 
 

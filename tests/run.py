@@ -20,7 +20,6 @@ import os
 import subprocess
 import sys
 import time
-import tomllib
 import venv
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -28,9 +27,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import SystemRandom
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import compiler  # noqa: E402
+import distributions  # noqa: E402
+
+sys.path.remove(str(ROOT / "tools"))
 ENVIRONMENTS = ROOT / ".test-venv"
 DEFAULT_ENVIRONMENT = ENVIRONMENTS / "default"
 MAX_REPEATED = 5  # more failed tests of a tier than this are no coincidence
@@ -42,7 +45,7 @@ class Tier:
 
     `packages` are installed in editable form, `requirements` names files, `variables` are
     environment variables of pytest. If `compiled`, the packages with compiled modules are
-    installed compiled (see tools/compile.py).
+    installed compiled (see tools/compiler.py).
     """
 
     paths: tuple[str, ...]
@@ -106,14 +109,10 @@ def default_packages() -> list[str]:
 def compiled_packages() -> list[str]:
     """Return the folders of the distributions that have compiled modules."""
     return [
-        each
-        for each in default_packages()
-        if "compiled" in _project(each).get("tool", {}).get("tritonpy", {})
+        str(each.folder.relative_to(ROOT))
+        for each in distributions.read_distributions().values()
+        if compiler.compiled_modules(each)
     ]
-
-
-def _project(package: str) -> dict[str, Any]:
-    return tomllib.loads((ROOT / package / "pyproject.toml").read_text())
 
 
 # Packages of the default environment whose tests take long enough for a tier of their own.
@@ -264,17 +263,11 @@ def _pytest(name: str, python: str, arguments: list[str], log: Path | None = Non
 
 def missing_compiler() -> str:
     """Return why nothing can be compiled, or ""."""
-    check = "import compile; compile.check_compiler()"
-    done = subprocess.run(
-        [sys.executable, "-c", check],
-        cwd=ROOT / "tools",
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    if not done.returncode:
-        return ""
-    return f"needs a C compiler, {done.stderr.strip().rpartition('CompilationFailed: ')[2]}"
+    try:
+        compiler.check_compiler()
+    except compiler.CompilationFailed as error:
+        return f"needs a C compiler, {error}"
+    return ""
 
 
 def _failures(name: str) -> Path:
@@ -339,9 +332,10 @@ def _installed(
 def _compiled(folder: Path) -> str:
     """Return the interpreter of an environment with compiled packages over the default ones."""
     python, packages = folder / "bin" / "python", compiled_packages()
-    sources = sorted(
-        path for package in packages for path in (ROOT / package).glob("tritonpy*/**/*.py")
-    )
+    sources = [ROOT / "tools" / "compiler.py"]
+    for package in packages:
+        sources.append(ROOT / package / "pyproject.toml")
+        sources += sorted((ROOT / package).glob("tritonpy*/**/*.py"))
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
     stamp = folder / "compiled"
     if stamp.exists() and stamp.read_text() == digest:
@@ -356,8 +350,8 @@ def _compiled(folder: Path) -> str:
         env={**os.environ, "TRITONPY_PLAIN_DEPENDENCIES": "1"},
         check=True,
     )
-    compiler = str(DEFAULT_ENVIRONMENT / "bin" / "python")
-    subprocess.run([compiler, "tools/compile.py", "--environment", folder], cwd=ROOT, check=True)
+    compile_with = [str(DEFAULT_ENVIRONMENT / "bin" / "python"), "tools/compiler.py"]
+    subprocess.run([*compile_with, "--environment", folder], cwd=ROOT, check=True)
     check = "from tritonpy.version import is_compiled; assert is_compiled()"
     subprocess.run([str(python), "-c", check], check=True)
     stamp.write_text(digest)

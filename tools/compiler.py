@@ -1,4 +1,4 @@
-"""Compile the request path to machine code: `python tools/compile.py --environment .venv`.
+"""Compile the request path to machine code: `python tools/compiler.py --environment .venv`.
 
 The table `[tool.tritonpy]` in the pyproject.toml of a distribution lists modules that mypyc
 compiles. The same source runs interpreted and compiled. Every distribution is compiled by itself,

@@ -126,7 +126,7 @@ def run_pip(
 
 
 def run_compiler(python: Path, folder: Path, arguments: Sequence[str]) -> None:
-    """Run tools/compile.py with the interpreter `python`, whose environment has the distributions.
+    """Run tools/compiler.py with the interpreter `python`, whose environment has the distributions.
 
     The compiler is installed into `folder`, unless it is there. Raises
     subprocess.CalledProcessError.
@@ -134,7 +134,7 @@ def run_compiler(python: Path, folder: Path, arguments: Sequence[str]) -> None:
     if not (folder / "mypyc").is_dir():
         run_pip(python, ["install", "-q", "--target", str(folder), *COMPILER])
     subprocess.run(
-        [str(python), str(ROOT / "tools" / "compile.py"), *arguments],
+        [str(python), str(ROOT / "tools" / "compiler.py"), *arguments],
         env={**os.environ, "PYTHONPATH": str(folder)},
         check=True,
     )

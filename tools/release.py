@@ -5,7 +5,7 @@ and do not refer to the checkout. They are installed into an empty environment, 
 dependencies from the package index, and a server from these wheels must respond to a request.
 Distributions that need a large framework are resolved but not installed, unless --frameworks is
 given. With --compiled, distributions with compiled modules get a second wheel for this version of
-Python and this platform, which pip prefers where it fits (see tools/compile.py).
+Python and this platform, which pip prefers where it fits (see tools/compiler.py).
 """
 
 from __future__ import annotations
@@ -90,12 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if arguments.compiled:
                 output = arguments.output
                 run_compiler(python, Path(folder) / "compiler", ["--wheels", str(output)])
-                compiled = {
-                    requirement_name(path.name.partition("-")[0]): path
-                    for path in output.glob("tritonpy*.whl")
-                    if not path.name.endswith("-none-any.whl")
-                }
-                check_compiled(python, compiled)
+                pure = {*wheels.values()}
+                check_compiled(python, [each for each in output.glob("*.whl") if each not in pure])
     except (BadWheel, subprocess.CalledProcessError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -160,9 +156,9 @@ def check_installation(python: Path, wheels: Mapping[str, Path], *, frameworks: 
     check_service(python)
 
 
-def check_compiled(python: Path, wheels: Mapping[str, Path]) -> None:
+def check_compiled(python: Path, wheels: Sequence[Path]) -> None:
     """Install the compiled wheels over the others and serve a model with them."""
-    run_pip(python, ["install", "-q", "--no-deps", "--force-reinstall", *map(str, wheels.values())])
+    run_pip(python, ["install", "-q", "--no-deps", "--force-reinstall", *map(str, wheels)])
     check_service(python)
 
 
