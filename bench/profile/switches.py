@@ -37,8 +37,11 @@ class PathRecorder:
 
     @property
     def calls(self) -> list[tuple[str, str]]:
-        """File and function of each call on the thread with most calls: the event loop's."""
-        return max(self._calls.values(), key=len)
+        """File and function of each call on the event loop's thread, which runs the frontend.
+
+        On a busy machine the model may run on its own thread, with more calls than the loop's.
+        """
+        return max(self._calls.values(), key=_count_frontend)
 
     def _record(self, frame: FrameType, event: str, _argument: Any) -> None:
         if self.active and event == "call":
@@ -55,6 +58,10 @@ class PathRecorder:
                 found.append((path, []))
             found[-1][1].append(name)
         return found
+
+
+def _count_frontend(calls: list[tuple[str, str]]) -> int:
+    return sum(path.startswith("tritonpy_frontend_") for path, _ in calls)
 
 
 def _short(path: str) -> str:
