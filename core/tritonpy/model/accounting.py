@@ -75,52 +75,41 @@ class Accounting:
 
         Responses after a final one are dropped and counted.
         """
-        done = self._count_whole_batch(requests, responses, now_ns)
-        if done is not None and done.batch is not None:
-            self._record_whole_batch(done.batch, done)
-            return list(zip(requests, responses, strict=True)), done.count
-        return self._record_each(requests, responses, response_ns, now_ns)
-
-    def _count_whole_batch(
-        self, requests: Sequence[InferRequest], responses: Sequence[InferResponse], now_ns: int
-    ) -> SucceededRequests | None:
-        """Return the totals of a batch in which each request gets its only response.
-
-        None if the responses must be counted one by one, which costs several times as much.
-        """
         batch = requests[0].batch if requests else None
         if (
-            batch is None
-            or requests is not batch.requests
-            or batch.counted
-            or self.response_counters
+            batch is not None
+            and requests is batch.requests
+            and not batch.counted
+            and not self.response_counters
+            and self._record_whole_batch(batch, responses, now_ns)
         ):
-            return None
+            return list(zip(requests, responses, strict=True)), len(requests)
+        return self._record_each(requests, responses, response_ns, now_ns)
+
+    def _record_whole_batch(
+        self, batch: Batch, responses: Sequence[InferResponse], now_ns: int
+    ) -> bool:
+        """Count a batch in which each request gets its only response.
+
+        Returns False if its responses must be counted one by one, which costs several times as
+        much.
+        """
         rows = received_ns = queued_ns = 0
-        for request, response in zip(requests, responses, strict=True):
+        for request, response in zip(batch.requests, responses, strict=True):
             if request.finished or request.batch is not batch or request.compute_times is not None:
-                return None
+                return False
             if response.error is not None or not response.final or response.model_version < 0:
-                return None
+                return False
             rows += request.batch_size
             received_ns += request.received_ns
             queued_ns += request.queued_ns
-        count = len(requests)
-        return SucceededRequests(
-            batch,
-            now_ns,
-            count,
-            rows,
-            count * now_ns - received_ns,
-            count * batch.start_ns - queued_ns,
-        )
-
-    def _record_whole_batch(self, batch: Batch, done: SucceededRequests) -> None:
-        self.record_execution(batch, done.end_ns)
-        self.counters.succeeded(done)
+        self.counters.batch_succeeded(batch, rows, received_ns, queued_ns, now_ns)
+        if self._learning_policies:
+            notify_policies(self._learning_policies, batch, now_ns)
         for request in batch.requests:
             request.finished = True
         self._dispatcher.release_all(batch)
+        return True
 
     def _record_each(
         self,

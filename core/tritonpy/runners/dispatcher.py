@@ -230,6 +230,8 @@ class Dispatcher:
 
     def mark_idle_if_no_requests(self, slot: Slot) -> bool:
         """Mark `slot` idle and return True, unless a request waits or the model is closed."""
+        if self.waiting:
+            return False
         with self.lock:
             if self.waiting or self._closed or slot.draining:
                 return False

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
 
 from tritonpy.api.backend import Backend
 from tritonpy.api.contexts import ModelContext
@@ -49,30 +51,27 @@ def may_run_inline(model: ModelContext, backend: type[Backend]) -> bool:
     return requested and backend.runs_on_any_thread and not waits
 
 
-class BatchSize(NamedTuple):
-    """The size class of a batch: bit lengths of its number of requests and of its input bytes."""
+def size_class(batch: Batch) -> int:
+    """Return the size class of `batch`.
 
-    requests: int
-    nbytes: int
+    It consists of the bit lengths of the number of requests (above bit 8) and of the input bytes.
+    """
+    nbytes = 0
+    for request in batch.requests:
+        inputs: Any = request.inputs
+        if isinstance(inputs, BlockView):
+            nbytes += inputs.block.signature.nbytes
+        else:
+            for tensor in inputs.values():
+                data = tensor.data
+                nbytes += data.nbytes if type(data) is np.ndarray else tensor.nbytes
+    return len(batch.requests).bit_length() << 8 | nbytes.bit_length()
 
-    @classmethod
-    def of(cls, batch: Batch) -> BatchSize:
-        """Return the size class of `batch`."""
-        nbytes = 0
-        for request in batch.requests:
-            inputs: Any = request.inputs
-            if isinstance(inputs, BlockView):
-                nbytes += inputs.block.signature.nbytes
-            else:
-                for tensor in inputs.values():
-                    nbytes += tensor.nbytes
-        return cls(len(batch.requests).bit_length(), nbytes.bit_length())
 
-    @property
-    def limit_ns(self) -> int:
-        """The mean time up to which such a batch may run on the event loop."""
-        fewest = 1 << self.requests - 1
-        return FAST_NS if fewest == 1 else min(BATCH_NS + PER_REQUEST_NS * fewest, MAX_NS)
+def limit_of(size: int) -> int:
+    """Return the mean time in ns up to which a batch of a size class may run on the event loop."""
+    fewest = 1 << (size >> 8) - 1
+    return FAST_NS if fewest == 1 else min(BATCH_NS + PER_REQUEST_NS * fewest, MAX_NS)
 
 
 @dataclass(slots=True)
@@ -112,17 +111,17 @@ class InlinePolicy:
     def __init__(self) -> None:
         self.has_candidates = False  # some size class qualifies, perhaps that of the next batch
         self._disabled = False
-        self._records: dict[BatchSize, _Record] = {}
+        self._records: dict[int, _Record] = {}  # by size class
         self._required = REQUIRED_FAST
         self._fast_count = 0  # inline executions since the last slow one
 
-    def allows(self, size: BatchSize) -> bool:
-        """Return whether a batch of `size` may run inline."""
+    def allows(self, size: int) -> bool:
+        """Return whether a batch of the size class `size` may run inline."""
         record = self._records.get(size)
         return self.has_candidates and record is not None and self._is_qualified(record)
 
-    def record(self, size: BatchSize, busy_ns: int, ns: int, on_loop: bool) -> None:
-        """Record the processor time and the clock time of an execution of `size`."""
+    def record(self, size: int, busy_ns: int, ns: int, on_loop: bool) -> None:
+        """Record processor time and clock time of an execution of the size class `size`."""
         if self._disabled:
             return
         if on_loop and (busy_ns > SLOW_NS or ns > BLOCKING_NS):
@@ -134,7 +133,7 @@ class InlinePolicy:
             return
         record = self._records.get(size)
         if record is None:
-            record = self._records[size] = _Record(size.limit_ns)
+            record = self._records[size] = _Record(limit_of(size))
         if not on_loop:
             record.add_on_thread(busy_ns, ns)
             self.has_candidates = self.has_candidates or self._is_qualified(record)

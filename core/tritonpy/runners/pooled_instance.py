@@ -13,7 +13,7 @@ from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.runners.batch_callbacks import BatchCallbacks
 from tritonpy.runners.dispatcher import Dispatcher, Step
-from tritonpy.runners.inline_policy import MAX_NS, SLOW_NS, BatchSize, InlinePolicy
+from tritonpy.runners.inline_policy import MAX_NS, SLOW_NS, InlinePolicy, size_class
 from tritonpy.runners.local_instance import LocalInstance
 from tritonpy.runners.rate_limit_lease import PooledRateLimitLease
 from tritonpy.runners.slot import PooledSlot
@@ -25,6 +25,8 @@ from tritonpy_types.clock import now_ns
 
 if TYPE_CHECKING:
     from tritonpy.api.rate_limiter import RateLimiter
+
+BUSY_AGE_NS = 200_000  # a younger reading of the processor time, a system call, is used again
 
 
 def may_share_threads(
@@ -81,6 +83,8 @@ class PooledInstance(LocalInstance[PooledSlot]):
         )
         self._builder: threading.Thread | None = None
         self._error: BaseException | None = None
+        # The last reading of the event loop's processor time, and when it was.
+        self._busy_ns = self._busy_at_ns = 0
         self._drained: Future[None] | None = None  # set when the instance is draining
         self._closed = False
 
@@ -255,23 +259,25 @@ class PooledInstance(LocalInstance[PooledSlot]):
 
     def _run_inline(self, inline_policy: InlinePolicy, batch: Batch) -> bool:
         """Execute `batch` inline if the policy allows it; return whether it was executed."""
-        size = BatchSize.of(batch)
-        if not inline_policy.allows(size) or any(
-            [request.unchecked_strings for request in batch.requests]
-        ):
+        size = size_class(batch)
+        if not inline_policy.allows(size):
             return False
+        for request in batch.requests:
+            if request.unchecked_strings:
+                return False
         batch.model = self._model
-        begin_ns, busy_ns = now_ns(), thread_time_ns()
+        begin_ns = now_ns()
+        if begin_ns - self._busy_at_ns > BUSY_AGE_NS:
+            self._busy_ns, self._busy_at_ns = thread_time_ns(), begin_ns
         self._execute(self.backend, batch)
-        ns = now_ns() - begin_ns
-        # Reading the processor time takes a microsecond, and it cannot exceed the elapsed time.
-        inline_policy.record(
-            size, ns if ns <= SLOW_NS else thread_time_ns() - busy_ns, ns, on_loop=True
-        )
+        ns = busy_ns = now_ns() - begin_ns
+        if ns > SLOW_NS:  # else the processor time, which is never longer, does not matter
+            busy_ns = thread_time_ns() - self._busy_ns - (begin_ns - self._busy_at_ns)
+        inline_policy.record(size, busy_ns, ns, on_loop=True)
         return True
 
     def _execute_and_record(self, inline_policy: InlinePolicy, batch: Batch) -> None:
-        size = BatchSize.of(batch)
+        size = size_class(batch)
         begin_ns, busy_ns = now_ns(), thread_time_ns()
         self._execute(self.backend, batch)
         inline_policy.record(size, thread_time_ns() - busy_ns, now_ns() - begin_ns, on_loop=False)

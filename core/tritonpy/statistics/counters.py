@@ -75,19 +75,50 @@ class Counters:
 
     def executed(self, batch: Batch, end_ns: int) -> None:
         """Count one execution. Time stamps that the backend did not set are filled in."""
+        self._add_execution(batch, batch.size, end_ns)
+
+    def _add_execution(self, batch: Batch, size: int, end_ns: int) -> tuple[int, int, int]:
+        """Count one execution; return its times for input, inference and output in ns."""
         batch.counted = True
-        batch.input_end_ns = batch.input_end_ns or batch.start_ns
-        batch.infer_end_ns = batch.infer_end_ns or end_ns
+        start_ns, input_end_ns, infer_end_ns = (
+            batch.start_ns,
+            batch.input_end_ns,
+            batch.infer_end_ns,
+        )
+        if not input_end_ns:
+            batch.input_end_ns = input_end_ns = start_ns
+        if not infer_end_ns:
+            batch.infer_end_ns = infer_end_ns = end_ns
+        input_ns, infer_ns = input_end_ns - start_ns, infer_end_ns - input_end_ns
+        output_ns = end_ns - infer_end_ns
         self.executions += 1
         self.last_inference_ms = epoch_ms()
-        size = batch.size
         execution = self.batches.get(size)
         if execution is None:
             execution = self.batches[size] = _Execution()
         execution.count += 1
-        execution.input_ns += batch.input_end_ns - batch.start_ns
-        execution.infer_ns += batch.infer_end_ns - batch.input_end_ns
-        execution.output_ns += end_ns - batch.infer_end_ns
+        execution.input_ns += input_ns
+        execution.infer_ns += infer_ns
+        execution.output_ns += output_ns
+        return input_ns, infer_ns, output_ns
+
+    def batch_succeeded(
+        self, batch: Batch, rows: int, received_ns: int, queued_ns: int, end_ns: int
+    ) -> None:
+        """Count an execution whose requests all ended successfully with its only responses.
+
+        `rows`, `received_ns` and `queued_ns` are sums over the requests.
+        """
+        count, slots = len(batch.requests), batch.slots
+        size = rows if slots is None else len(slots)
+        input_ns, infer_ns, output_ns = self._add_execution(batch, size, end_ns)
+        self.success += count
+        self.inferences += rows
+        self.success_ns += count * end_ns - received_ns
+        self.queue_ns += count * batch.start_ns - queued_ns
+        self.input_ns += count * input_ns
+        self.infer_ns += count * infer_ns
+        self.output_ns += count * max(output_ns, 0)
 
     def succeeded(self, done: SucceededRequests) -> None:
         """Count the requests of one batch that ended successfully together."""

@@ -169,18 +169,22 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
     if len(tensors) < len(output_types):
         _check_complete(batch, model, outputs)
     batched = model.config.max_batch_size > 0
+    name, version = model.name, model.version
     if model.layout is None and (not batched or (len(requests) == 1 and batch.slots is None)):
         if batched:
             _check_rows(model, tensors, requests[0].batch_size)
-        whole: Sequence[Sequence[Tensor]] = [
-            _requested_outputs(model, request, tensors) for request in requests
+        return [
+            InferResponse(_requested_outputs(model, request, tensors), name, version, request.id)
+            for request in requests
         ]
-    elif (
+    if (
         model.layout is None
         and batch.slots is None
         and (stack := _stack(model, requests, tensors)) is not None
     ):
-        whole = [BlockRow(stack, place) for place in range(len(requests))]
+        whole: Sequence[Sequence[Tensor]] = [
+            BlockRow(stack, place) for place in range(len(requests))
+        ]
     else:
         columns = _columns(batch, model, tensors)
         rows = (
@@ -194,7 +198,6 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
             else _requested_outputs(model, request, dict(zip(tensors, row, strict=True)))
             for request, row in zip(requests, rows, strict=True)
         ]
-    name, version = model.name, model.version
     return [
         InferResponse(parts, name, version, request.id) for parts,
         request in zip(whole, requests, strict=True)
@@ -362,9 +365,10 @@ def _requested_outputs(
     names = request.outputs
     if names is None:
         return list(tensors.values())
-    if not names.keys() <= tensors.keys():
-        raise _missing(model, next(name for name in names if name not in tensors), tensors)
-    return [tensors[name] for name in names]
+    try:
+        return [tensors[name] for name in names]
+    except KeyError as error:
+        raise _missing(model, error.args[0], tensors) from None
 
 
 def _check_complete(batch: Batch, model: ExecutedModel, found: Mapping[str, Any]) -> None:
@@ -443,7 +447,8 @@ def _datatype_of(array: Array) -> str:
 
 def _check_rows(model: ExecutedModel, tensors: Mapping[str, Tensor], rows: int) -> None:
     for name, tensor in tensors.items():
-        found = tensor.shape[0] if tensor.shape else 0
+        shape = tensor.shape
+        found = shape[0] if shape else 0
         if found != rows:
             raise Internal(
                 f"model '{model.name}' returned {found} rows of output '{name}' for a batch of "

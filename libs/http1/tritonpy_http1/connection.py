@@ -340,7 +340,6 @@ class HttpConnection(HttpToolsProtocol):
 
         uvicorn's own method creates a timer per response.
         """
-        self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
         if (
@@ -351,7 +350,8 @@ class HttpConnection(HttpToolsProtocol):
         ):
             self.close_lingering()
             return
-        self.flow.resume_reading()
+        if self.flow.read_paused:
+            self.flow.resume_reading()
         self.idle_since_s = self.loop.time()
         if self.pipeline:
             self.moved()

@@ -64,10 +64,10 @@ class ArrayExecution:
     def __call__(
         self, tensors: Sequence[Tensor]
     ) -> dict[str, Tensor]:  # hot path: adds 3 us to `run`
-        feeds = {
-            tensor.name: tensor.data if tensor.device == CPU else tensor.numpy()
-            for tensor in tensors
-        }
+        feeds: dict[str, Array] = {}
+        for tensor in tensors:
+            data = tensor.data
+            feeds[tensor.name] = data if type(data) is np.ndarray else tensor.numpy()
         arrays = self._run(self._names, feeds, self._run_options)
         return {
             name: Tensor(name, datatype, array.shape, array)

@@ -29,16 +29,19 @@ JOIN_BELOW = 64 * 1024
 _to_json_bytes = msgspec.json.encode
 
 
-class HttpResponse(msgspec.Struct, gc=False):
+class HttpResponse:
     """An HTTP response.
 
     `parts` joined are the body, of `size` bytes; headers include `content-length`.
     """
 
-    status: int
-    headers: Headers
-    parts: Sequence[bytes | memoryview]
-    size: int
+    def __init__(
+        self, status: int, headers: Headers, parts: Sequence[bytes | memoryview], size: int
+    ) -> None:
+        self.status = status
+        self.headers = headers
+        self.parts = parts
+        self.size = size
 
 
 def encode_infer(
@@ -52,12 +55,12 @@ def encode_infer(
     signature: list[tuple[str, str, tuple[int, ...], int]] = []
     arrays: list[Any] = []
     for tensor in response.outputs:
-        data = tensor.data
+        name, data = tensor.name, tensor.data
         if type(data) is not np.ndarray or not (
-            binary if outputs is None else outputs[tensor.name].binary
+            binary if outputs is None else outputs[name].binary
         ):
             return _encode_mixed(response, outputs, binary)
-        signature.append((tensor.name, tensor.datatype, tensor.shape, data.nbytes))
+        signature.append((name, tensor.datatype, tensor.shape, data.nbytes))
         arrays.append(data)
     if response.parameters:
         return _encode_mixed(response, outputs, binary)

@@ -7,7 +7,6 @@ unusual is left to the parser.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ MAX_LINES = 1024
 END = b"\r\n\r\n"
 _END_SIZE = len(END)
 _PRINTABLE = bytes(range(0x20, 0x7F))
-_LENGTH = re.compile(rb"[0-9]{1,15}").fullmatch
+_MOST_DIGITS = 15  # of a body size
 # They affect the connection or the length of the body, so a new value of them goes to the parser.
 _CONNECTION = frozenset({b"transfer-encoding", b"expect", b"upgrade"})
 _UNREAD = _CONNECTION | {b"connection", b"host", b"keep-alive", b"proxy-connection", b"te"}
@@ -57,12 +56,10 @@ class HeadCache:
         return head, start
 
     def _read(self, text: bytes) -> RequestHead | None:
-        first, *lines = text.split(b"\r\n")
-        target = self._targets.get(first)
+        lines = text.split(b"\r\n")
+        target = self._targets.get(lines.pop(0))
         if target is None or len(text) > self._longest or len(lines) > self._most_headers:
             return None
-        if text.translate(None, _PRINTABLE) != b"\r\n" * len(lines):
-            return None  # a control character, a lone line end, or a byte above ASCII
         known, names = self._lines, self._names
         headers: dict[bytes, bytes] = {}
         for line in lines:
@@ -72,11 +69,11 @@ class HeadCache:
                 continue
             sent, _, value = line.partition(b": ")
             name = names.get(sent)
-            if name is None:
-                return None
+            if name is None or value.translate(None, _PRINTABLE):
+                return None  # a control character, a lone line end, or a byte above ASCII
             headers[name] = value.strip()
         size = headers.get(b"content-length", b"")
-        if len(headers) != len(lines) or _LENGTH(size) is None:
+        if len(headers) != len(lines) or not _is_length(size):
             return None
         return RequestHead(target, headers, int(size))
 
@@ -90,7 +87,7 @@ class HeadCache:
         size = values.get(b"content-length", b"")
         if (
             end < 0
-            or _LENGTH(size) is None
+            or not _is_length(size)
             or len(data) - end - _END_SIZE != int(size)
             or len(headers) != len(values)
             or values.keys() & _CONNECTION
@@ -120,6 +117,10 @@ class HeadCache:
             self._lines[line] = header
             if header[0] not in _UNREAD:
                 self._names[line[: len(header[0])]] = header[0]
+
+
+def _is_length(value: bytes) -> bool:
+    return value.isdigit() and len(value) <= _MOST_DIGITS
 
 
 def _is_line_of(line: bytes, header: tuple[bytes, bytes]) -> bool:

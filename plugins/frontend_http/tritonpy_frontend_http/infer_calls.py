@@ -7,8 +7,6 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from tritonpy import (
     DecoupledRefused,
     Engine,
@@ -67,11 +65,12 @@ def model_version(text: str) -> int:
     return version
 
 
-class HttpInferCall(msgspec.Struct, eq=False):
-    """State of one inference call; `finish` receives its HTTP response."""
+class HttpInferCall:
+    """State of one inference call; `finish` receives its HTTP response.
 
-    finish: Callable[[HttpResponse], None]
-    context: CallContext | None = None  # set if calls need authorization
+    `context` is set if calls need authorization.
+    """
+
     received: Received | None = None  # set if requests may be traced
     request: InferRequest | None = None
     first_response: InferResponse | None = None
@@ -80,6 +79,12 @@ class HttpInferCall(msgspec.Struct, eq=False):
     binary: bool = False
     accept_encoding: bytes | None = None
     memory: Reservation | None = None  # for the body, as long as the call is referenced
+
+    def __init__(
+        self, finish: Callable[[HttpResponse], None], context: CallContext | None = None
+    ) -> None:
+        self.finish = finish
+        self.context = context
 
     def cancel(self) -> None:
         """Cancel the request: the client has disconnected."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from tritonpy import TritonError, now_ns
 from tritonpy.frontend import ClientMemory, RequestMemory, Reservation
 from tritonpy_frontend_http.body_size import check_body_size, declared_size, is_unlimited
 from tritonpy_frontend_http.encode import HttpResponse, encode_error
+from tritonpy_frontend_http.head_cache import HeadCache
 from tritonpy_frontend_http.infer_calls import HttpInferCall, InferCalls, Target
 from tritonpy_frontend_http.request_log import is_logging_requests
 
@@ -38,6 +38,7 @@ class CycleConnection(Protocol):
     """The connection of a cycle."""
 
     calls: InferCalls
+    cycle: Any  # that of the last request
     transport: asyncio.Transport
 
     def client_memory(self) -> ClientMemory:
@@ -53,16 +54,13 @@ class CycleConnection(Protocol):
         """Close the connection, but read what the client still sends."""
 
 
-class InferCycle(msgspec.Struct, eq=False):
-    """One inference call on a connection, with the interface of uvicorn's request cycles."""
+class InferCycle:
+    """One inference call on a connection, with the interface of uvicorn's request cycles.
 
-    protocol: CycleConnection
-    target: Target
-    headers: Mapping[bytes, bytes]
-    keep_alive: bool
-    started_ns: int  # 0 if tracing is off
+    `started_ns` is 0 if tracing is off.
+    """
+
     ending: bytes = _KEEP_ALIVE
-    parts: list[bytes] = []  # msgspec copies the default
     size: int = 0  # bytes of the body received so far
     oversize: bool = False
     refusal: HttpResponse | None = None  # set if the body is not needed for the response
@@ -74,6 +72,21 @@ class InferCycle(msgspec.Struct, eq=False):
     complete: bool = False  # the body is complete
     response_complete: bool = False
     disconnected: bool = False
+
+    def __init__(
+        self,
+        protocol: CycleConnection,
+        target: Target,
+        headers: Mapping[bytes, bytes],
+        keep_alive: bool,
+        started_ns: int,
+    ) -> None:
+        self.protocol = protocol
+        self.target = target
+        self.headers = headers
+        self.keep_alive = keep_alive
+        self.started_ns = started_ns
+        self.parts: list[bytes] = []
 
     @property
     def message_event(self) -> InferCycle:
@@ -194,3 +207,21 @@ class InferCycle(msgspec.Struct, eq=False):
         from tritonpy_frontend_http.logged_requests import log_infer
 
         log_infer(self.protocol.calls.log, self.target, status)
+
+
+def start_known(protocol: CycleConnection, heads: HeadCache, data: bytes) -> bool:
+    """Start the call of a complete request with a cached head; return False for other data."""
+    known = heads.find(data)
+    if known is None:
+        return False
+    (target, headers, size), start = known
+    calls = protocol.calls
+    cycle = InferCycle(protocol, target, headers, True, now_ns() if calls.tracer.active else 0)
+    protocol.cycle = cycle
+    cycle.active = cycle.complete = True
+    if len(data) > _UNCOUNTED or size > calls.limit or 0 < calls.max_body_bytes < size:
+        cycle.take(data[start:])
+        cycle.start_if_ready()
+    else:
+        cycle.start(data[start:])
+    return True

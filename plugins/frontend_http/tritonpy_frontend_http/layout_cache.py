@@ -14,7 +14,8 @@ MAX_JSON_BYTES = 2048  # bytes of cached JSON
 MAX_LAYOUTS = 512  # layouts; bounds the memory if headers never repeat
 MAX_SEEN = 4096
 _LITERAL_CHARACTER = rb"[ !#-\[\]-~]"  # characters that JSON does not escape
-_ID = re.compile(rb'\{"id":"(%b*)",' % _LITERAL_CHARACTER).match
+_ID_START = b'{"id":"'
+_ID = re.compile(rb'\%b(%b*)",' % (_ID_START, _LITERAL_CHARACTER)).match
 _SEQUENCE_ID = b'"sequence_id":'
 # Numbers of 19 digits fit in 64 bits; 0 means no sequence.
 _SEQUENCE = re.compile(
@@ -44,17 +45,26 @@ class JsonInputLayout(NamedTuple):
     offset: int
 
 
-class JsonLayout(NamedTuple):
+class JsonLayout:
     """The decoded JSON of a request whose inputs are all binary.
 
-    `size` is their total size in bytes.
+    `size` is their total size in bytes. `outputs` is shared by all requests and must not be
+    modified. `binary` says whether outputs that it does not name are binary.
     """
 
-    inputs: tuple[JsonInputLayout, ...]
-    size: int
-    outputs: dict[str, OutputSpec] | None  # shared by all requests, must not be modified
-    classifies: bool
-    binary: bool  # whether outputs that it does not name are binary
+    def __init__(
+        self,
+        inputs: tuple[JsonInputLayout, ...],
+        size: int,
+        outputs: dict[str, OutputSpec] | None,
+        classifies: bool,
+        binary: bool,
+    ) -> None:
+        self.inputs = inputs
+        self.size = size
+        self.outputs = outputs
+        self.classifies = classifies
+        self.binary = binary
 
 
 class JsonLayoutCache:
@@ -73,7 +83,7 @@ class JsonLayoutCache:
 
     def find(self, raw: bytes) -> tuple[JsonLayout | None, str, SequenceInfo | None]:
         """Return the cached layout of the JSON `raw`, or None; the request's id; its sequence."""
-        layout = self._layouts.get(raw)
+        layout = None if raw.startswith(_ID_START) else self._layouts.get(raw)
         if layout is not None:
             return layout, "", None
         identity, sequence, rest = _split(raw)

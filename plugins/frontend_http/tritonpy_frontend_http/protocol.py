@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tritonpy import TritonError, now_ns
-from tritonpy.frontend import ClientMemory, RequestMemory, Reservation
+from tritonpy.frontend import ClientMemory, Reservation
 from tritonpy_frontend_http.encode import JSON_TYPE, HttpResponse, encode_error
 from tritonpy_frontend_http.errors import error_body
-from tritonpy_frontend_http.head_cache import HeadCache, RequestHead
+from tritonpy_frontend_http.head_cache import HeadCache
 from tritonpy_frontend_http.infer_calls import InferCalls, Target
-from tritonpy_frontend_http.infer_cycle import InferCycle
+from tritonpy_frontend_http.infer_cycle import InferCycle, start_known
 from tritonpy_frontend_http.infer_path import infer_target
 from tritonpy_http1 import HttpConnection
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tritonpy_frontend_http.access import CallContext
 
 MAX_CHUNKS = 65536
-_UNCOUNTED = RequestMemory.UNCOUNTED
 _KEEP_ALIVE_HTTP10 = b"connection: keep-alive\r\n\r\n"  # HTTP/1.0 closes by default
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _TOO_MANY_CHUNKS = (
@@ -52,16 +51,14 @@ class InferProtocol(HttpConnection):
 
         A request with a cached head bypasses the parser, which is between requests.
         """
-        is_new_request = not (self.in_request or self.refuses) and (
-            self.cycle is None or self.cycle.response_complete
-        )
-        heads = self.heads if is_new_request else None
-        known = heads.find(data) if heads is not None else None
-        if known is not None:
-            self._start_known(*known, data)
+        cycle: Any = self.cycle
+        heads = self.heads
+        if self.in_request or self.refuses or not (cycle is None or cycle.response_complete):
+            heads = None
+        elif heads is not None and start_known(self, heads, data):
             return
         super().data_received(data)
-        cycle: Any = self.cycle
+        cycle = self.cycle
         if (
             self.in_request
             and not self.in_head
@@ -76,18 +73,6 @@ class InferProtocol(HttpConnection):
             and not self.in_request
         ):
             heads.learn(data, cycle.target, self.headers)
-
-    def _start_known(self, head: RequestHead, start: int, data: bytes) -> None:
-        started_ns = now_ns() if self.calls.tracer.active else 0
-        cycle: Any = InferCycle(self, head.target, head.headers, True, started_ns)
-        self.cycle = cycle
-        cycle.active = cycle.complete = True
-        size, calls = head.body_size, self.calls
-        if len(data) > _UNCOUNTED or size > calls.limit or 0 < calls.max_body_bytes < size:
-            cycle.take(data[start:])
-            cycle.start_if_ready()
-        else:
-            cycle.start(data[start:])
 
     def client_memory(self) -> ClientMemory:
         """Return the memory of the client of this connection."""
