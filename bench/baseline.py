@@ -113,7 +113,7 @@ def estimate(rows: Sequence[Row], revision: str) -> str:
 
     Returns an explanation if `revision` is not the one that was measured against it.
     """
-    if _git("rev-parse", "--short", revision) != NATIVE_REVISION:
+    if not _git("rev-parse", revision).startswith(NATIVE_REVISION):
         return f"no estimate against native Triton: it was measured with {NATIVE_REVISION}"
     ratios = {row.case.name: row.verdict.ratio for row in rows}
     lines = ["| row | new / old | old / native | estimated against native |", "|---|---|---|---|"]

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,38 +75,65 @@ def wrk_varied(server: Running, payload: Payload, in_flight: int, seconds: int) 
     return wrk(server, payload, in_flight, seconds, script)
 
 
+_JSON_LUA = """
+local pieces, number = {}, os.time() % 1000
+for piece in (wrk.body .. "VARIED"):gmatch("(.-)VARIED") do
+  pieces[#pieces + 1] = piece
+end
+request = function()
+  number = number % 1000000 + 1
+  return wrk.format(nil, nil, nil, table.concat(pieces, number))
+end
+"""
+
+
+def wrk_json(
+    server: Running, path: str, body: str, varied: str, in_flight: int, seconds: int
+) -> LoadResult:
+    """Load a path with JSON; in each request another integer replaces the text `varied`."""
+    headers = {"Content-Type": "application/json"}
+    script = _JSON_LUA.replace("VARIED", varied)
+    return _wrk(server, path, body.encode(), headers, in_flight, seconds, script)
+
+
 def wrk(
     server: Running, payload: Payload, in_flight: int, seconds: int, script: str = ""
 ) -> LoadResult:
     """Load the HTTP endpoint with `in_flight` connections; `script` makes other requests."""
+    headers = {
+        "Content-Type": "application/octet-stream",
+        "Inference-Header-Content-Length": str(payload.header_length),
+    }
+    path = f"/v2/models/{payload.model}/infer"
+    return _wrk(server, path, payload.body, headers, in_flight, seconds, script)
+
+
+def _wrk(
+    server: Running,
+    path: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    in_flight: int,
+    seconds: int,
+    script: str,
+) -> LoadResult:
     with tempfile.TemporaryDirectory() as folder:
-        body, file = Path(folder, "body"), Path(folder, "request.lua")
-        body.write_bytes(payload.body)
+        content, file = Path(folder, "body"), Path(folder, "request.lua")
+        content.write_bytes(body)
+        lines = [f'wrk.headers["{name}"] = "{value}"\n' for name, value in headers.items()]
         file.write_text(
-            f'local file = io.open("{body}", "rb")\n'
-            'wrk.method = "POST"\nwrk.body = file:read("*a")\n'
-            'wrk.headers["Content-Type"] = "application/octet-stream"\n'
-            f'wrk.headers["Inference-Header-Content-Length"] = "{payload.header_length}"\n' + script
+            f'local file = io.open("{content}", "rb")\n'
+            'wrk.method = "POST"\nwrk.body = file:read("*a")\n' + "".join(lines) + script
         )
-        url = f"http://127.0.0.1:{server.http}/v2/models/{payload.model}/infer"
-        command = [
-            "wrk",
-            "-t1",
-            f"-c{in_flight}",
-            f"-d{seconds}s",
-            "--latency",
-            "--timeout",
-            "30s",
-            "-s",
-            str(file),
-            url,
-        ]
+        url = f"http://127.0.0.1:{server.http}{path}"
+        command = ["wrk", "-t1", f"-c{in_flight}", f"-d{seconds}s", "--latency"]
+        command += ["--timeout", "30s", "-s", str(file), url]
         text, cpu = _run(command, server)
     if "Non-2xx" in text or "Socket errors" in text:
         raise RuntimeError(f"{server.name} responded with errors:\n{text}")
     count = int(_find(r"(\d+) requests in", text))
     if not count and seconds < TIMEOUT_S // 2:
-        return wrk(server, payload, in_flight, 2 * seconds, script)
+        return _wrk(server, path, body, headers, in_flight, 2 * seconds, script)
     return LoadResult(
         float(_find(r"Requests/sec:\s+([\d.]+)", text)),
         _microseconds(_find(r"50%\s+([\d.]+\w+)", text)),

@@ -71,7 +71,7 @@ def tritonpy(
         python, "-m", "tritonpy", "serve", f"--model-repository={repository}",
         f"--http-port={http}", f"--grpc-port={grpc}", f"--metrics-port={metrics}", *flags,
     ]  # fmt: skip
-    with _process(command, lambda: (wait or wait_http)(http)) as pid:
+    with process(command, lambda: (wait or wait_http)(http)) as pid:
         yield Running("tritonpy", pid, http, grpc)
 
 
@@ -86,7 +86,7 @@ def triton(
         f"--grpc-port={grpc}",
         "--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--allow-metrics=false", *flags,
     ]  # fmt: skip
-    with _process(command, lambda: (wait or wait_http)(http)) as pid:
+    with process(command, lambda: (wait or wait_http)(http)) as pid:
         yield Running("Triton", pid, http, grpc)
 
 
@@ -95,7 +95,7 @@ def echo(kind: str, model: str) -> Iterator[Running]:
     """Run the bare echo server of a protocol; `h2` is gRPC on tritonpy's own HTTP/2."""
     port = free_port()
     wait = wait_http if kind == "http" else wait_port
-    with _process(
+    with process(
         [sys.executable, "-m", "bench.echo", kind, str(port), model], lambda: wait(port)
     ) as pid:
         yield Running("echo", pid, **{"http" if kind == "http" else "grpc": port})
@@ -127,22 +127,23 @@ def wait_port(port: int, seconds: float = 60) -> None:
 
 
 @contextlib.contextmanager
-def _process(command: Sequence[str], wait: Callable[[], None]) -> Iterator[int]:
+def process(command: Sequence[str], wait: Callable[[], None]) -> Iterator[int]:
+    """Run a server; yield its process id after `wait()`, and end it with its children."""
     with tempfile.TemporaryFile() as output:
         # A separate session, so that ending it reaches children that the server left behind.
-        process = subprocess.Popen(
+        server = subprocess.Popen(
             command, cwd=ROOT, start_new_session=True, stdout=output, stderr=output
         )
         try:
             wait()
-            yield process.pid
+            yield server.pid
         except TimeoutError as error:
             output.seek(0)
             raise TimeoutError(
                 f"{error}; it printed:\n{output.read().decode(errors='replace')[-3000:]}"
             ) from None
         finally:
-            end(process)
+            end(server)
 
 
 def end(process: subprocess.Popen[Any]) -> None:

@@ -156,17 +156,9 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
         )
     if batch.state_outputs:
         outputs = _keep_states(batch, model, outputs)
-    output_types = model.output_types
-    tensors: dict[str, Tensor] = {}
-    for name, datatype in output_types.items():
-        if name in outputs:
-            value = outputs[name]
-            if type(value) is Tensor and value.datatype == datatype:
-                tensors[name] = value
-            else:
-                tensors[name] = _as_tensor(model, name, value, datatype)
+    tensors = _tensors(model, outputs)
     requests = batch.requests
-    if len(tensors) < len(output_types):
+    if len(tensors) < len(model.output_types):
         _check_complete(batch, model, outputs)
     batched = model.config.max_batch_size > 0
     name, version = model.name, model.version
@@ -202,6 +194,18 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
         InferResponse(parts, name, version, request.id) for parts,
         request in zip(whole, requests, strict=True)
     ]  # fmt: skip
+
+
+def _tensors(model: ExecutedModel, outputs: Mapping[str, Array | Tensor]) -> dict[str, Tensor]:
+    tensors: dict[str, Tensor] = {}
+    for name, datatype in model.output_types.items():
+        if name in outputs:
+            value = outputs[name]
+            if type(value) is Tensor and value.datatype == datatype:
+                tensors[name] = value
+            else:
+                tensors[name] = _as_tensor(model, name, value, datatype)
+    return tensors
 
 
 def _stack(

@@ -25,6 +25,9 @@ class InputParameters(msgspec.Struct, gc=False):
     shared_memory_byte_size: UInt = 0
 
 
+_NO_PARAMETERS = InputParameters()
+
+
 class InputHeader(msgspec.Struct):
     """One input. Exactly one of `data`, a binary size and a region must be set."""
 
@@ -80,11 +83,18 @@ def read_header(raw: bytes | memoryview) -> InferHeader:
 
 def check_one_source(given: InputHeader) -> None:
     """Raise InvalidArgument unless exactly one of `data`, a binary size and a region is set."""
-    parameters = given.parameters or InputParameters()
+    parameters = given.parameters or _NO_PARAMETERS
+    has_data, has_size, has_region = (
+        given.data is not UNSET,
+        parameters.binary_data_size is not UNSET,
+        parameters.shared_memory_region is not UNSET,
+    )
+    if has_data + has_size + has_region == 1:
+        return
     sources = {
-        "'data'": given.data is not UNSET,
-        "'binary_data_size'": parameters.binary_data_size is not UNSET,
-        "'shared_memory_region'": parameters.shared_memory_region is not UNSET,
+        "'data'": has_data,
+        "'binary_data_size'": has_size,
+        "'shared_memory_region'": has_region,
     }
     _refuse_sources([name for name, is_set in sources.items() if is_set])
 

@@ -174,8 +174,11 @@ def _numbers(
     name: str, datatype: str, shape: tuple[int, ...], data: list[Any], count: int
 ) -> Tensor:
     kinds, words, wide = _READERS[datatype]
-    flat = _flatten(data, f"Unable to parse 'data': {TOO_DEEP}")
-    if not set(map(type, flat[:count])) <= kinds:
+    flat, found = data, set(map(type, data))
+    if list in found:
+        flat = _flatten(data, f"Unable to parse 'data': {TOO_DEEP}")
+        found = set(map(type, flat))
+    if not found <= kinds and not set(map(type, flat[:count])) <= kinds:
         raise Internal(
             "Unable to parse 'data': "
             f"{words}{_kind_hint(name, datatype, flat, kinds, _accepted_values(datatype))}"
@@ -186,19 +189,30 @@ def _numbers(
             f"'data' has {len(flat)}"
         )
         raise Internal(f"{_TOO_MANY if len(flat) > count else _TOO_FEW}: {takes}")
+    dtype = DTYPES[datatype]
     try:
-        values = np.array(flat, wide)
+        array = np.array(flat, wide if dtype == np.float32 else dtype)
+    except OverflowError:
+        array = _wrapped(flat, wide, name, datatype, words)
+    if array.dtype != dtype:
+        with np.errstate(over="ignore"):
+            array = array.astype(dtype)
+    try:
+        return Tensor(name, datatype, shape, array.reshape(shape))
+    except ValueError:
+        raise invalid_shape(name, shape, "has more dimensions than a tensor can have") from None
+
+
+def _wrapped(
+    flat: list[Any], wide: np.dtype[Any], name: str, datatype: str, words: str
+) -> npt.NDArray[Any]:
+    try:
+        return np.array(flat, wide).astype(DTYPES[datatype])
     except OverflowError:
         raise Internal(
             f"Unable to parse 'data': {words}: a value of input '{name}' does not fit into "
             f"datatype {datatype}"
         ) from None
-    with np.errstate(over="ignore"):
-        array = values.astype(DTYPES[datatype], copy=False)
-    try:
-        return Tensor(name, datatype, shape, array.reshape(shape))
-    except ValueError:
-        raise invalid_shape(name, shape, "has more dimensions than a tensor can have") from None
 
 
 def _accepted_values(datatype: str) -> str:

@@ -49,7 +49,7 @@ class JsonLayout:
     """The decoded JSON of a request whose inputs are all binary.
 
     `size` is their total size in bytes. `outputs` is shared by all requests and must not be
-    modified. `binary` says whether outputs that it does not name are binary.
+    modified. If `binary` is set, outputs that it does not name are binary.
     """
 
     def __init__(
