@@ -35,8 +35,18 @@ NATIVE = {
 NATIVE_REVISION = "8d6e105"
 IN_FLIGHT = (1, 8, 32, 64)
 BATCHING = {"single": "no batching", "batched": "dynamic batching"}
-LOADS = {"http varied": clients.wrk_varied, "http": clients.wrk, "grpc": clients.h2load}
-TITLES = {"http varied": "HTTP, varied requests", "http": "HTTP", "grpc": "gRPC"}
+LOADS = {
+    "http varied": clients.wrk_varied,
+    "http": clients.wrk,
+    "grpc varied": clients.grpc_varied,
+    "grpc": clients.h2load,
+}
+TITLES = {
+    "http varied": "HTTP, varied requests",
+    "http": "HTTP",
+    "grpc varied": "gRPC, varied requests",
+    "grpc": "gRPC",
+}
 Start = Callable[[], AbstractContextManager[Running]]
 
 

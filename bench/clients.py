@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -167,6 +168,21 @@ def h2load(server: Running, payload: Payload, in_flight: int, seconds: int) -> L
         raise RuntimeError(f"{server.name} responded with errors:\n{text}")
     rate = float(_find(r"finished in [\d.]+\w+, ([\d.]+) req/s", text))
     return LoadResult(rate, times[len(times) // 2], cpu / done, times[len(times) * 99 // 100])
+
+
+def grpc_varied(server: Running, payload: Payload, in_flight: int, seconds: int) -> LoadResult:
+    """Load the gRPC endpoint with requests that differ in id and data (`bench.varied_grpc`)."""
+    with tempfile.TemporaryDirectory() as folder:
+        message = Path(folder, "message")
+        message.write_bytes(payload.frame[5:])  # without the size
+        command = [sys.executable, "-m", "bench.varied_grpc", str(server.grpc), str(message)]
+        text, cpu = _run([*command, str(in_flight), str(seconds)], server)
+    found = json.loads(text)
+    if found["failures"] or not found["count"]:
+        raise RuntimeError(f"{server.name} responded with errors: {text}")
+    return LoadResult(
+        found["count"] / found["seconds"], found["p50_us"], cpu / found["count"], found["p99_us"]
+    )
 
 
 def perf_analyzer(

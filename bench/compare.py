@@ -4,7 +4,7 @@ Run with `python -m bench.compare --triton FILE`. Each row alternates between it
 servers for at least five pairs of short runs; `bench.verdict` defines the verdict. `--triton` is
 the real server's start script and `--perf-analyzer` its load generator;
 `tests/conformance/oracle.sh DIR` makes both. Rows without their servers are skipped with a message.
-Verdicts of HTTP rows are those of varied requests. `--baseline REV` compares with an earlier
+Verdicts are those of varied requests. `--baseline REV` compares with an earlier
 revision instead (see `bench.baseline`), `--native-triton DIR` with Triton's own backend for ONNX
 (see `bench.native`).
 """

@@ -16,7 +16,10 @@ ON_GRPCIO = "tritonpy on grpcio"
 ONNX = "tritonpy with ONNX Runtime"
 ONNX_ON_GRPCIO = "tritonpy with ONNX Runtime on grpcio"
 ECHO = {"uvicorn": "echo http", "grpcio": "echo grpc", "h2": "echo grpc on h2"}
-FORMS = {clients.wrk_varied: "wrk, varied requests"}
+FORMS = {
+    clients.wrk_varied: "wrk, varied requests",
+    clients.grpc_varied: "bench.varied_grpc, varied requests",
+}
 # With a thread per request in flight, perf_analyzer often hangs on two cores, with every server.
 FEW_THREADS = ("--async", "--max-threads=2")
 PERF_SECONDS = 3
@@ -42,7 +45,7 @@ class Protocol:
 
     name: str
     client: Client
-    varied: Client | None
+    varied: Client
     batched: Target
     single: Target
     latency: Target
@@ -58,7 +61,12 @@ PROTOCOLS = {
         Target(1.1, 1.0),
     ),
     "grpc": Protocol(
-        "gRPC", clients.h2load, None, Target(1.2, 1.5), Target(1.0, 1.3), Target(1.6, 1.0)
+        "gRPC",
+        clients.h2load,
+        clients.grpc_varied,
+        Target(1.2, 1.5),
+        Target(1.0, 1.3),
+        Target(1.6, 1.0),
     ),
 }
 TAIL, LARGE = Target(1.0, 0.5), Target(1.0, 1.2)
@@ -88,15 +96,14 @@ def _light_client_cases(transport: str, protocol: Protocol) -> Iterator[Case]:
     settings += [("single", 1, protocol.latency, P50)]
     settings += [(model, 32, TAIL, P99) for model in BATCHING_NAMES]
     for model, in_flight, target, figure in settings:
-        for form in filter(None, (protocol.varied, client)):
+        for form in (protocol.varied, client):
             name = _with_figure(
                 f"{_title(protocol, transport)}, {BATCHING_NAMES[model]}, {in_flight} in flight, "
                 f"{FORMS.get(form, form.__name__)}",
                 figure,
             )
             load = _load(form, payloads.add_sub(model), in_flight)
-            judged = form is protocol.varied or protocol.varied is None
-            goal, aim = (target.goal, target.aim) if judged else (NO_GOAL, None)
+            goal, aim = (target.goal, target.aim) if form is protocol.varied else (NO_GOAL, None)
             yield Case(name, TRITON, load, goal, figure, subject, aim)
     for transport_text, payload in (
         ("", payloads.identity()),

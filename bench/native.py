@@ -2,7 +2,7 @@
 
 DIR is a Triton installation, usually `/opt/tritonserver`, with `bin/tritonserver` and
 `backends/onnxruntime`. Both servers serve the same ONNX models with one instance and one intra-op
-thread. Verdicts of HTTP rows are those of varied requests; h2load sends identical requests only.
+thread. Verdicts are those of varied requests.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def cases() -> Iterator[Case]:
 
 
 def _case(protocol: str, model: str, in_flight: int, figure: str) -> Case:
-    is_judged = protocol != "http" and not (model == "batched" and in_flight == 8)
+    is_judged = "varied" in protocol and not (model == "batched" and in_flight == 8)
     goal, aim = TARGETS.get((figure, model), (NO_GOAL, None)) if is_judged else (NO_GOAL, None)
     suffix = "" if figure == RATE else f" {figure}"
     return Case(

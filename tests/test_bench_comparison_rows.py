@@ -37,14 +37,15 @@ def test_exactly_the_required_rows_are_judged() -> None:
         1.1,
         1.5,
     )
-    assert goals["gRPC on h2, dynamic batching, 32 in flight, h2load"] == (RATE, 1.2, 1.5)
-    assert goals["gRPC on grpcio, no batching, 64 in flight, h2load"] == (RATE, 1.0, 1.3)
+    varied = "bench.varied_grpc, varied requests"
+    assert goals[f"gRPC on h2, dynamic batching, 32 in flight, {varied}"] == (RATE, 1.2, 1.5)
+    assert goals[f"gRPC on grpcio, no batching, 64 in flight, {varied}"] == (RATE, 1.0, 1.3)
     assert goals["HTTP on uvicorn, no batching, 1 in flight, wrk, varied requests p50"] == (
         P50,
         1.1,
         1.0,
     )
-    assert goals["gRPC on h2, no batching, 1 in flight, h2load p50"] == (P50, 1.6, 1.0)
+    assert goals[f"gRPC on h2, no batching, 1 in flight, {varied} p50"] == (P50, 1.6, 1.0)
     assert goals["gRPC on h2, the bare echo, 1 in flight, h2load p50"] == (P50, None, None)
     assert goals["HTTP on uvicorn, no batching, 32 in flight, wrk, varied requests p99"] == (
         P99,
@@ -52,6 +53,7 @@ def test_exactly_the_required_rows_are_judged() -> None:
         0.5,
     )
     assert goals["HTTP on uvicorn, no batching, 8 in flight, wrk"] == (RATE, None, None)
+    assert goals["gRPC on h2, no batching, 8 in flight, h2load"] == (RATE, None, None)
     name = "gRPC on grpcio, ONNX add/sub in process, dynamic batching, 32 in flight, h2load"
     assert goals[name] == (RATE, 0.7, None)
     assert goals["gRPC on h2, 16 MiB in and out through shared memory, 2 in flight, h2load"] == (
@@ -78,15 +80,15 @@ def test_another_baseline_has_no_estimate(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_rows_against_native_triton_are_judged_with_varied_requests() -> None:
     rows = {case.name: case for case in native.cases()}
-    assert len(rows) == 2 * 3 * 5
+    assert len(rows) == 2 * 4 * 5
     judged = {name: (case.goal, case.aim) for name, case in rows.items() if case.goal is not None}
     varied = "ONNX add/sub, HTTP, varied requests"
     assert judged[f"{varied}, no batching, 32 in flight"] == (0.9, 1.2)
     assert judged[f"{varied}, no batching, 32 in flight p99"] == (1.0, 0.5)
     assert judged[f"{varied}, dynamic batching, 64 in flight"] == (1.0, 1.3)
-    assert judged["ONNX add/sub, gRPC, no batching, 1 in flight p50"] == (1.1, 1.0)
+    assert judged["ONNX add/sub, gRPC, varied requests, no batching, 1 in flight p50"] == (1.1, 1.0)
     assert f"{varied}, dynamic batching, 8 in flight" not in judged
-    assert not any("HTTP, no batching" in name for name in judged)
+    assert not any("HTTP, no batching" in name or "gRPC, no" in name for name in judged)
 
 
 def test_a_missing_native_triton_is_named(tmp_path: Path) -> None:

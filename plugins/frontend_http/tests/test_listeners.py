@@ -16,6 +16,7 @@ import trustme
 
 from tritonpy import StartupError
 from tritonpy_frontend_http.tls_options import HttpTlsOptions
+from tritonpy_http1 import HttpConnection
 
 from .raw_http import BODY, META, SECONDS, RawConnection, chunked, eventually, read_one, request
 
@@ -54,28 +55,21 @@ def test_requests_are_served_with_tls_and_keep_alive(start_server, pem, engine):
         assert read_one(stream)[0] == 200
 
 
-class RecordingHeads:
-    """Records what a cache of heads finds."""
-
-    def __init__(self, heads):
-        self.learn, self._find = heads.learn, heads.find
-        self.taken = []
-
-    def find(self, data):
-        self.taken.append(self._find(data))
-        return self.taken[-1]
-
-
 def test_inference_uses_the_fast_path_with_tls(start_server, pem, monkeypatch):
     server = start_server(tls=tls(pem))
-    protocol = server.frontend._server._protocol
-    heads = RecordingHeads(protocol.heads)
-    monkeypatch.setattr(protocol, "heads", heads)
+    parsed = []
+    parse = HttpConnection.data_received
+
+    def recorded(self, data):
+        parsed.append(data)
+        parse(self, data)
+
+    monkeypatch.setattr(HttpConnection, "data_received", recorded)
     with secure(server, pem.context()) as stream:
         for _ in range(3):
             stream.sendall(request())
             assert read_one(stream)[0] == 200
-    assert [one is not None for one in heads.taken] == [False, True, True]
+    assert parsed == [request()]  # the others have a head that is known
 
 
 def test_a_request_may_span_tls_records(start_server, pem):
