@@ -205,13 +205,24 @@ def test_unload(server, engine):
     assert (reply.status, reply.error) == (500, text)
 
 
-def test_a_named_repository_is_not_supported(server):
+@pytest.mark.parametrize("repository", ["r", "models", "index"])
+def test_a_named_repository_is_not_supported(server, engine, repository):
     for action in ("load", "unload"):
-        reply = server.call("POST", f"/v2/repository/r/models/echo/{action}")
+        reply = server.call("POST", f"/v2/repository/{repository}/models/echo/{action}")
         assert (reply.status, reply.error) == (
             501,
             "'repository_name' specification is not supported",
         )
+    assert engine.loads == []
+
+
+@pytest.mark.parametrize("name", ["models", "index"])
+def test_names_that_equal_a_part_of_a_path_are_names(server, engine, name):
+    assert server.call("POST", f"/v2/repository/{name}/index").status == 200
+    assert server.call("POST", f"/v2/repository/models/{name}/unload").status == 200
+    assert engine.loads == [(name, False)]
+    # The engine of the test knows only the model "echo", and its error has the name.
+    assert name in server.call("POST", f"/v2/repository/models/{name}/load").error
 
 
 def test_json_bodies_are_limited(start_server):

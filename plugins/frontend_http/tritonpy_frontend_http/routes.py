@@ -63,7 +63,7 @@ class Routes:
     def _repository(self) -> list[Any]:
         engine = self._engine
 
-        @post(["/v2/repository/index", "/v2/repository/{repository:str}/index"], status_code=200)
+        @post(_INDEX_PATHS, status_code=200)
         async def repository_index(request: Request[Any, Any, Any]) -> list[ModelIndex]:
             """List the models of the repositories.
 
@@ -83,7 +83,9 @@ class Routes:
 
         @post(_repository_paths("load"), status_code=200)
         async def load_model(
-            model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = ""
+            request: Request[Any, Any, Any],
+            model: FromPath[str] = "",
+            repository: FromPath[str] = "",
         ) -> Response[str]:
             """Load or reload a model or some `versions`.
 
@@ -91,22 +93,30 @@ class Routes:
             """
             _refuse_repository(repository)
             arguments = _load_parameters(await self._body(request, files=True))
-            await LOAD_CALLS.run(engine.load_model, model, *arguments)
+            await LOAD_CALLS.run(engine.load_model, model or _named(request), *arguments)
             return _DONE
 
         @post(_repository_paths("unload"), status_code=200)
         async def unload_model(
-            model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = ""
+            request: Request[Any, Any, Any],
+            model: FromPath[str] = "",
+            repository: FromPath[str] = "",
         ) -> Response[str]:
             """Start to unload a model or some `versions`; `unload_dependents`: dependents too."""
             _refuse_repository(repository)
             body = await self._body(request)
+            name = model or _named(request)
             await MODEL_CALLS.run(
-                engine.unload_model, model, _unload_dependents(body), _unload_versions(body)
+                engine.unload_model, name, _unload_dependents(body), _unload_versions(body)
             )
             return _DONE
 
-        return [repository_index, load_model, unload_model]
+        @post([f"/v2/repository/models/models/{{model:str}}/{each}" for each in _ACTIONS])
+        async def refuse_repository() -> None:
+            """Refuse to load or unload a model of a repository that is named `models`."""
+            _refuse_repository(_MODELS)
+
+        return [repository_index, load_model, unload_model, refuse_repository]
 
     async def _body(self, request: Request[Any, Any, Any], *, files: bool = False) -> Any:
         body = await self._bodies.management_body(request.scope, request.receive, files=files)
@@ -114,10 +124,21 @@ class Routes:
         return {} if content is None else content
 
 
+# A fixed part of a path has precedence over a name. So names that equal it have paths of their own.
+_MODELS, _ACTIONS = "models", ("load", "unload")
+_INDEX_PATHS = [
+    "/v2/repository/index",
+    "/v2/repository/{repository:str}/index",
+    "/v2/repository/models/index",
+]
+
+
 def _repository_paths(action: str) -> list[str]:
     return [
         f"/v2/repository/models/{{model:str}}/{action}",
         f"/v2/repository/{{repository:str}}/models/{{model:str}}/{action}",
+        f"/v2/repository/models/models/{action}",
+        f"/v2/repository/models/index/{action}",
     ]
 
 
@@ -170,6 +191,11 @@ def _statistics(engine: Engine) -> list[Any]:
         return Statistics(list(engine.statistics(model, model_version(version))))
 
     return [all_statistics, model_statistics]
+
+
+def _named(request: Request[Any, Any, Any]) -> str:
+    """Return the name of the model in a path that has no parameter for it."""
+    return str(request.scope["path"]).split("/")[-2]
 
 
 def _refuse_repository(name: str) -> None:
