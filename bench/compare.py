@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 from bench import (
@@ -32,7 +33,7 @@ from bench import (
 from bench.comparison_rows import ECHO, ON_GRPCIO, ONNX, ONNX_ON_GRPCIO, TRANSPORTS, TRITON
 from bench.processes import Running
 from bench.program import parser_of, run
-from bench.rows import P50, Case
+from bench.rows import NO_GOAL, P50, RATE, Case
 
 Start = Callable[[], AbstractContextManager[Running]]
 ON_GRPCIO_FLAG = "--transport=grpcio"
@@ -121,57 +122,43 @@ def _in_process(transport: str) -> list[Case]:
     if transport != "uvicorn":
         return []
 
-    def http(
-        in_flight: int, payload: payloads.Payload
-    ) -> Callable[[Running, int], clients.LoadResult]:
-        return lambda server, seconds: clients.wrk(server, payload, in_flight, seconds)
-
-    small, large, echo = payloads.add_sub(), payloads.identity(), ECHO[transport]
-    return [
+    echo, large = ECHO[transport], payloads.identity()
+    title = "HTTP on uvicorn, ONNX"
+    cases = [
         Case(
-            "HTTP on uvicorn, ONNX add/sub, 8 in flight, wrk",
-            echo,
-            http(8, small),
-            0.55,
-            subject=ONNX,
-        ),
-        Case(
-            "HTTP on uvicorn, ONNX add/sub, 32 in flight, wrk",
-            echo,
-            http(32, small),
-            0.55,
-            subject=ONNX,
-        ),
-        Case(
-            "HTTP on uvicorn, ONNX 16 MiB identity, wrk",
+            f"{title} 16 MiB identity, wrk",
             f"{echo} large",
-            http(2, large),
+            lambda server, seconds: clients.wrk(server, large, 2, seconds),
             0.6,
             subject=ONNX,
-        ),
-        Case(
-            "HTTP on uvicorn, ONNX add/sub, 8 in flight, wrk",
-            TRITON,
-            http(8, small),
-            1.2,
-            subject=ONNX,
-        ),
-        Case(
-            "HTTP on uvicorn, ONNX add/sub, 32 in flight, wrk",
-            TRITON,
-            http(32, small),
-            1.2,
-            subject=ONNX,
-        ),
-        Case(
-            "HTTP on uvicorn, ONNX add/sub, 1 in flight, wrk p50",
-            TRITON,
-            http(1, small),
-            1.15,
-            P50,
-            ONNX,
-        ),
+        )
     ]
+    for other, in_flight, goal, figure in (
+        (echo, 8, 0.55, RATE),
+        (echo, 32, 0.55, RATE),
+        (TRITON, 8, 1.2, RATE),
+        (TRITON, 32, 1.2, RATE),
+        (TRITON, 1, 1.15, P50),
+    ):
+        for form, name in ((clients.wrk_varied, "wrk, varied requests"), (clients.wrk, "wrk")):
+            suffix = "" if figure == RATE else f" {figure}"
+            cases.append(
+                Case(
+                    f"{title} add/sub, {in_flight} in flight, {name}{suffix}",
+                    other,
+                    partial(_load_add_sub, form, in_flight),
+                    NO_GOAL if form is clients.wrk else goal,
+                    figure,
+                    ONNX,
+                )
+            )
+    return cases
+
+
+def _load_add_sub(
+    form: Callable[..., clients.LoadResult], in_flight: int, server: Running, seconds: int
+) -> clients.LoadResult:
+    return form(server, payloads.add_sub(), in_flight, seconds)
 
 
 def _starts(folder: Path, triton: Path | None) -> dict[str, Start]:

@@ -136,17 +136,22 @@ def _perf_analyzer_cases(
 
 def _echo_cases(transport: str) -> Iterator[Case]:
     """Yield rows with the transport's own cost: the echo alone, and against ONNX Runtime."""
-    echo, client, payload = ECHO[transport], clients.h2load, payloads.add_sub()
-    title = _title(PROTOCOLS["grpc"], transport)
-    latency = _load(client, payloads.add_sub("single"), 1)
+    echo, protocol, payload = ECHO[transport], PROTOCOLS["grpc"], payloads.add_sub()
+    title = _title(protocol, transport)
+    latency = _load(protocol.client, payloads.add_sub("single"), 1)
     yield Case(
         f"{title}, the bare echo, 1 in flight, h2load p50", TRITON, latency, NO_GOAL, P50, echo
     )
     subject = ONNX_SUBJECTS.get(transport, ONNX)
     for in_flight in (8, 32):
-        name = f"{title}, ONNX add/sub in process, dynamic batching, {in_flight} in flight, h2load"
-        goal = ECHO_GOALS.get((transport, in_flight), NO_GOAL)
-        yield Case(name, echo, _load(client, payload, in_flight), goal, RATE, subject)
+        for form in (protocol.varied, protocol.client):
+            name = (
+                f"{title}, ONNX add/sub in process, dynamic batching, {in_flight} in flight, "
+                f"{FORMS.get(form, form.__name__)}"
+            )
+            is_judged = form is protocol.varied
+            goal = ECHO_GOALS.get((transport, in_flight), NO_GOAL) if is_judged else NO_GOAL
+            yield Case(name, echo, _load(form, payload, in_flight), goal, RATE, subject)
 
 
 def subject_of(transport: str) -> str:

@@ -54,7 +54,7 @@ def test_exactly_the_required_rows_are_judged() -> None:
     )
     assert goals["HTTP on uvicorn, no batching, 8 in flight, wrk"] == (RATE, None, None)
     assert goals["gRPC on h2, no batching, 8 in flight, h2load"] == (RATE, None, None)
-    name = "gRPC on grpcio, ONNX add/sub in process, dynamic batching, 32 in flight, h2load"
+    name = f"gRPC on grpcio, ONNX add/sub in process, dynamic batching, 32 in flight, {varied}"
     assert goals[name] == (RATE, 0.7, None)
     assert goals["gRPC on h2, 16 MiB in and out through shared memory, 2 in flight, h2load"] == (
         RATE,

@@ -16,17 +16,14 @@ from tritonpy_protos import grpc_service_pb2 as pb
 from tritonpy_testing import free_port
 
 
-def test_frames_differ_in_stream_id_and_data() -> None:
+def test_requests_differ_in_id_and_data() -> None:
     template = varied_grpc.Template(payloads.add_sub().frame[5:])
-    found = []
-    for stream, number in ((1, 7), (3, 8)):
-        head, block, data = template.frames(b"block", stream, number).partition(b"block")
-        assert varied_grpc._HEADER.unpack(head) == (0, len(block), 1, 4, stream)
-        message = pb.ModelInferRequest.FromString(data[9 + 5 :])
+    for number in (7, 8):
+        body = template.body(number)
+        assert body[:5] == (len(body) - 5).to_bytes(5, "big")
+        message = pb.ModelInferRequest.FromString(body[5:])
         assert int(message.id) == number
         assert message.raw_input_contents[1][-8:] == number.to_bytes(8, "little")
-        found.append(data)
-    assert len(found[0]) == len(found[1])
 
 
 @contextmanager
@@ -45,8 +42,8 @@ def serving(folder: Path) -> Iterator[int]:
 def test_a_server_answers_every_request(in_flight: int, tmp_path: Path) -> None:
     with serving(tmp_path) as port:
         message = payloads.add_sub().frame[5:]
-        found = asyncio.run(varied_grpc.load(port, message, in_flight, 0.3))
-    assert found["failures"] == 0
+        found = asyncio.run(varied_grpc.run(port, message, in_flight, 0.3))
+    assert (found["failures"], found["error"]) == (0, "")
     assert found["count"] >= in_flight
     assert 0 < found["p50_us"] <= found["p99_us"]
 
@@ -54,5 +51,6 @@ def test_a_server_answers_every_request(in_flight: int, tmp_path: Path) -> None:
 def test_calls_of_an_unknown_model_are_failures(tmp_path: Path) -> None:
     with serving(tmp_path) as port:
         message = payloads.add_sub("unknown").frame[5:]
-        found = asyncio.run(varied_grpc.load(port, message, 1, 0.1))
+        found = asyncio.run(varied_grpc.run(port, message, 1, 0.1))
     assert found["failures"] == found["count"] > 0
+    assert "Request for unknown model: 'unknown'" in found["error"]

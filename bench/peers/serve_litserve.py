@@ -1,35 +1,25 @@
-"""The model behind LitServe: one worker process, batches without a waiting time."""
+"""LitServe: one worker process, batches without a waiting time."""
 
 import sys
 
 import litserve
-import numpy as np
-import onnxruntime
+from add_sub import AddSub
 
 
 class Api(litserve.LitAPI):
-    """Sums and differences of two rows of 16 integers."""
+    """Serves batches of requests."""
 
     def setup(self, device):
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession(sys.argv[1], options)
-
-    def decode_request(self, request):
-        return [np.array(request[name], np.int32) for name in ("INPUT0", "INPUT1")]
+        self.model = AddSub(sys.argv[1])
 
     def batch(self, inputs):
-        first, second = zip(*inputs, strict=True)
-        return {"INPUT0": np.stack(first), "INPUT1": np.stack(second)}
+        return inputs
 
     def predict(self, inputs):
-        return self.session.run(["OUTPUT0", "OUTPUT1"], inputs)
+        return self.model.answer(inputs)
 
     def unbatch(self, outputs):
-        return list(zip(*outputs, strict=True))
-
-    def encode_response(self, outputs):
-        return {"OUTPUT0": outputs[0].tolist(), "OUTPUT1": outputs[1].tolist()}
+        return outputs
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -195,6 +196,45 @@ def test_single_requests_run_inline_once_known_to_be_fast(serve: Served) -> None
             AnyThread.threads[inline_policy.REQUIRED_FAST :]
             == [(threading.current_thread().name, 1)] * 3
         )
+
+
+class Clocks:
+    """The elapsed time and the event loop's processor time, in ns; counts readings of the latter."""
+
+    def __init__(self) -> None:
+        self.now = self.busy = 1 << 40
+        self.readings = 0
+
+    def read_busy(self) -> int:
+        self.readings += 1
+        return self.busy
+
+    def pass_time(self, ns: int, busy_ns: int) -> None:
+        self.now += ns
+        self.busy += busy_ns
+
+
+@pytest.mark.parametrize(("busy_ns", "thread"), [(5_000_000, THREAD), (0, "MainThread")])
+def test_a_slow_execution_is_judged_by_the_last_reading_of_the_processor_time(
+    serve: Served, monkeypatch: pytest.MonkeyPatch, busy_ns: int, thread: str
+) -> None:
+    clocks = Clocks()
+    with serve() as server:
+        loop = Loop(server)
+        loop.send_singly(inline_policy.REQUIRED_FAST)
+        for module in (inline_policy, pooled_instance):
+            monkeypatch.setattr(module, "SLOW_NS", 1_000_000)
+        monkeypatch.setattr(pooled_instance, "now_ns", lambda: clocks.now)
+        monkeypatch.setattr(pooled_instance, "thread_time_ns", clocks.read_busy)
+        for ns, its_busy_ns, readings in ((10_000, 10_000, 1), (5_000_000, busy_ns, 2)):
+            during = staticmethod(partial(clocks.pass_time, ns, its_busy_ns))
+            monkeypatch.setattr(AnyThread, "during", during)
+            loop.send_singly(1)
+            assert AnyThread.threads[-1] == ("MainThread", 1)
+            assert clocks.readings == readings
+        monkeypatch.setattr(AnyThread, "during", staticmethod(lambda: None))
+        loop.send_singly(1)
+        assert AnyThread.threads[-1] == (thread, 1)
 
 
 def test_batches_run_inline_once_known_to_be_fast(serve: Served) -> None:

@@ -230,7 +230,7 @@ class Dispatcher:
 
     def mark_idle_if_no_requests(self, slot: Slot) -> bool:
         """Mark `slot` idle and return True, unless a request waits or the model is closed."""
-        if self.waiting:
+        if self.waiting:  # without the lock: at most, the caller looks for a batch once more
             return False
         with self.lock:
             if self.waiting or self._closed or slot.draining:

@@ -54,7 +54,8 @@ def may_run_inline(model: ModelContext, backend: type[Backend]) -> bool:
 def size_class(batch: Batch) -> int:
     """Return the size class of `batch`.
 
-    It consists of the bit lengths of the number of requests (above bit 8) and of the input bytes.
+    It combines two bit lengths: that of the input bytes in the lowest 8 bits, and that of the
+    number of requests above them.
     """
     nbytes = 0
     for request in batch.requests:

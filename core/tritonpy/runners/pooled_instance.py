@@ -272,6 +272,7 @@ class PooledInstance(LocalInstance[PooledSlot]):
         self._execute(self.backend, batch)
         ns = busy_ns = now_ns() - begin_ns
         if ns > SLOW_NS:  # else the processor time, which is never longer, does not matter
+            # The time before the execution counts as busy, so this is a lower bound.
             busy_ns = thread_time_ns() - self._busy_ns - (begin_ns - self._busy_at_ns)
         inline_policy.record(size, busy_ns, ns, on_loop=True)
         return True

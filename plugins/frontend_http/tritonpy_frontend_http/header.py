@@ -84,19 +84,12 @@ def read_header(raw: bytes | memoryview) -> InferHeader:
 def check_one_source(given: InputHeader) -> None:
     """Raise InvalidArgument unless exactly one of `data`, a binary size and a region is set."""
     parameters = given.parameters or _NO_PARAMETERS
-    has_data, has_size, has_region = (
-        given.data is not UNSET,
-        parameters.binary_data_size is not UNSET,
-        parameters.shared_memory_region is not UNSET,
+    sources = (
+        ("'data'", given.data),
+        ("'binary_data_size'", parameters.binary_data_size),
+        ("'shared_memory_region'", parameters.shared_memory_region),
     )
-    if has_data + has_size + has_region == 1:
-        return
-    sources = {
-        "'data'": has_data,
-        "'binary_data_size'": has_size,
-        "'shared_memory_region'": has_region,
-    }
-    _refuse_sources([name for name, is_set in sources.items() if is_set])
+    _refuse_sources([name for name, value in sources if value is not UNSET])
 
 
 def _refuse_sources(found: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
@@ -45,26 +46,18 @@ class JsonInputLayout(NamedTuple):
     offset: int
 
 
+@dataclass(slots=True)
 class JsonLayout:
     """The decoded JSON of a request whose inputs are all binary.
 
-    `size` is their total size in bytes. `outputs` is shared by all requests and must not be
-    modified. If `binary` is set, outputs that it does not name are binary.
+    `size` is their total size in bytes.
     """
 
-    def __init__(
-        self,
-        inputs: tuple[JsonInputLayout, ...],
-        size: int,
-        outputs: dict[str, OutputSpec] | None,
-        classifies: bool,
-        binary: bool,
-    ) -> None:
-        self.inputs = inputs
-        self.size = size
-        self.outputs = outputs
-        self.classifies = classifies
-        self.binary = binary
+    inputs: tuple[JsonInputLayout, ...]
+    size: int
+    outputs: dict[str, OutputSpec] | None  # shared by all requests, must not be modified
+    classifies: bool
+    binary: bool  # whether outputs that it does not name are binary
 
 
 class JsonLayoutCache:
