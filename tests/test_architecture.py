@@ -18,6 +18,7 @@ import msgspec
 import pytest
 
 import tritonpy
+import tritonpy_checks
 import tritonpy_testing
 from tests import run
 from tritonpy import Code, Options, TritonError, error_of, hookspecs
@@ -212,7 +213,8 @@ def test_the_hooks_page_names_the_class_and_the_contract_of_each_hook(name: str)
     section = page.partition(f"### `{name}()")[2].partition("###")[0]
     kind = re.search(r"type\[(\w+)\]", str(inspect.signature(getattr(hookspecs, name))))
     assert kind
-    [module] = [module for module in public_modules() if kind[1] in module.__all__]
+    modules = [*public_modules(), tritonpy_checks]
+    [module] = [module for module in modules if kind[1] in module.__all__]
     assert f"`{module.__name__}.{kind[1]}`" in section
     assert inspect.isclass(getattr(module, kind[1]))
     assert f"`tritonpy_testing.{kind[1]}Contract`" in section

@@ -27,6 +27,7 @@ BELOW_CORE = {
     "tritonpy_ipc": (),
     "tritonpy_types": (PROTOS,),
     "tritonpy_config": ("tritonpy_types", PROTOS),
+    "tritonpy_checks": ("tritonpy_types", "tritonpy_config", PROTOS),
     "tritonpy_metrics": ("tritonpy_types", "tritonpy_config"),
     "tritonpy_network": ("tritonpy_types", "tritonpy_config", "tritonpy_metrics"),
     "tritonpy_batching": ("tritonpy_types", "tritonpy_ipc", PROTOS),

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tritonpy.api.trace_sink import TraceSink
     from tritonpy.repository.residency import ResidencyPolicy
     from tritonpy.runners.runner import RunnerFactory
+    from tritonpy_checks import DoctorCheck, LintRule
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 PROJECT = "tritonpy"
@@ -151,6 +152,16 @@ def tritonpy_devices() -> Mapping[str, type[Device] | str]:  # type: ignore[empt
 @hookspec
 def tritonpy_commands() -> Mapping[str, type[Command] | str]:  # type: ignore[empty-body]
     """Subcommands of the command line, by name."""
+
+
+@hookspec
+def tritonpy_lint_rules() -> Mapping[str, type[LintRule] | str]:  # type: ignore[empty-body]
+    """Rules of `tritonpy lint`, by code."""
+
+
+@hookspec
+def tritonpy_doctor_checks() -> Mapping[str, type[DoctorCheck] | str]:  # type: ignore[empty-body]
+    """Checks of `tritonpy doctor`, by name."""
 
 
 @hookspec

@@ -61,7 +61,12 @@ PACKAGES = {
     "tritonpy_commands": {
         "api-key": "tritonpy-auth-api-keys",
         "bench": "tritonpy-bench",
+        "completion": "tritonpy-doctor",
         "debug": "tritonpy-backend-python",
+        "doctor": "tritonpy-doctor",
+        "explain": "tritonpy-lint",
+        "init": "tritonpy-init",
+        "lint": "tritonpy-lint",
         "seal": "tritonpy-agent-sealed",
         "serve": "tritonpy-serve",
     },

@@ -12,8 +12,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from tritonpy.model.loaded_model import LoadedModel
-from tritonpy.repository.config_file import with_positions
-from tritonpy.repository.dependencies import (
+from tritonpy.repository.draining import Drainer, DrainJob
+from tritonpy.repository.ensemble_spec import EnsembleSpec, EnsembleState, MemberVersions
+from tritonpy.repository.model_table import ModelTable
+from tritonpy.repository.prepared_model import PreparedModel
+from tritonpy.repository.version_loader import VersionLoader
+from tritonpy_config.config_file import with_positions
+from tritonpy_config.dependencies import (
     LATEST,
     MemberState,
     cycle_error,
@@ -22,11 +27,6 @@ from tritonpy.repository.dependencies import (
     member_names,
     resolve_members,
 )
-from tritonpy.repository.draining import Drainer, DrainJob
-from tritonpy.repository.ensemble_spec import EnsembleSpec, EnsembleState, MemberVersions
-from tritonpy.repository.model_table import ModelTable
-from tritonpy.repository.prepared_model import PreparedModel
-from tritonpy.repository.version_loader import VersionLoader
 from tritonpy_config.model_fit import called_model, namespace_of
 from tritonpy_config.problem import InvalidConfig, refuse_problems
 from tritonpy_config.validate.ensemble_members import any_decoupled, member_problems

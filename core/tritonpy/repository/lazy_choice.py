@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from tritonpy.repository.config_file import CONFIG_FILE
 from tritonpy.repository.sources import FoundModel
+from tritonpy_config.config_file import CONFIG_FILE
 from tritonpy_config.model_json import read_config_json
 from tritonpy_config.model_text import read_config_text
 from tritonpy_config.parameters import parameter_bool

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from tritonpy.api.repository import ModelListing
 from tritonpy.model.loaded_model import LoadedModel
-from tritonpy.repository.config_file import CONFIG_FILE
 from tritonpy.repository.draining import DrainJob
 from tritonpy.repository.model_loader import ModelLoader
 from tritonpy.repository.model_table import ModelTable, State
@@ -17,6 +16,7 @@ from tritonpy.repository.prepared_model import PreparedModel
 from tritonpy.repository.version_loader import VersionLoader, state_reason
 from tritonpy.runners.instance_slots import InstanceChange
 from tritonpy.runners.instances import Instances
+from tritonpy_config.config_file import CONFIG_FILE
 from tritonpy_config.normalization import with_instances_of, without_instances
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_types.errors import Internal

@@ -25,9 +25,9 @@ from tritonpy.repository.overrides import check_file_names
 from tritonpy.repository.residency import ResidencyContext
 from tritonpy.repository.sources import DUPLICATE, FoundModel, Scan, Sources
 from tritonpy.repository.version_loader import VersionLoader
-from tritonpy.repository.versions import version_folders, versions_to_load
 from tritonpy_config.model_fit import qualified_name
 from tritonpy_config.server.sections import MemorySettings
+from tritonpy_config.versions import version_folders, versions_to_load
 from tritonpy_types.errors import Internal, InvalidArgument, StartupError, TritonError, Unavailable
 
 if TYPE_CHECKING:

@@ -24,8 +24,6 @@ from tritonpy.model.request_check import RequestCheck
 from tritonpy.model.warmup_samples import warmup_samples
 from tritonpy.plugins.backends import MODEL_FILE, Backends
 from tritonpy.repository.agents import AgentChain
-from tritonpy.repository.config_file import read_config, string_parameters, with_positions
-from tritonpy.repository.dependencies import is_ensemble
 from tritonpy.repository.load_context import LoadContext
 from tritonpy.repository.local import list_model
 from tritonpy.repository.prepared_model import PreparedModel
@@ -36,6 +34,8 @@ from tritonpy.runners.isolation import PARAMETER, is_isolated, loads_in_worker
 from tritonpy.runners.runner import ModelExecution, Runner
 from tritonpy_batching.batch_layout import BatchLayout
 from tritonpy_config.completion import fill_backend, merge_auto_complete
+from tritonpy_config.config_file import read_config, string_parameters, with_positions
+from tritonpy_config.dependencies import is_ensemble
 from tritonpy_config.folder_hints import layout_hint
 from tritonpy_config.known_backends import BackendFiles, formats
 from tritonpy_config.model_files import (

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from tritonpy.api.repo_agent import AgentAction
 from tritonpy.model.loaded_model import LoadedModel
-from tritonpy.repository.dependencies import is_ensemble
 from tritonpy.repository.draining import GRACE_S, Drainer, DrainJob
 from tritonpy.repository.ensemble_reconciler import EnsembleReconciler
 from tritonpy.repository.ensemble_spec import EnsembleSpec
@@ -32,6 +31,7 @@ from tritonpy.repository.overrides import write_override
 from tritonpy.repository.prepared_model import PreparedModel
 from tritonpy.repository.sources import FoundModel
 from tritonpy.repository.version_loader import NoVersions, VersionLoader, VersionsFailed
+from tritonpy_config.dependencies import is_ensemble
 from tritonpy_config.problem import Positions
 from tritonpy_types.errors import Internal, InvalidArgument, TritonError, Unavailable
 

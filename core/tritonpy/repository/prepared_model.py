@@ -11,9 +11,9 @@ from tritonpy.api.repository import ModelListing
 from tritonpy.repository.agents import AgentChain
 from tritonpy.repository.load_attempts import LoadAttempt
 from tritonpy.repository.shared_objects import SharedObjects
-from tritonpy.repository.versions import version_folders, versions_to_load
 from tritonpy_config.model_fit import qualified_name
 from tritonpy_config.problem import Positions
+from tritonpy_config.versions import version_folders, versions_to_load
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.repository.model_loader import ModelLoader
 from tritonpy.repository.model_table import UNLOADED, ModelTable, State
 from tritonpy.repository.prepared_model import PreparedModel
-from tritonpy.repository.versions import version_folders
+from tritonpy_config.versions import version_folders
 from tritonpy_types.errors import Code, Internal, InvalidArgument, TritonError
 
 log = logging.getLogger("tritonpy.repository")

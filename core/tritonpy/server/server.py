@@ -146,7 +146,7 @@ class Server:
         if self.failures and self.config.exit_on_error:
             raise StartupError(
                 f"failed to load all models: {', '.join(sorted(self.failures))}. "
-                "Repair or remove them, "
+                "Repair or remove them (tritonpy lint lists every mistake), "
                 "or serve what does load with --exit-on-error=false."
             )
         if self.failure:

@@ -50,9 +50,11 @@ if TYPE_CHECKING:
     from tritonpy_testing.contracts.cache import CacheContract
     from tritonpy_testing.contracts.command import CommandContract
     from tritonpy_testing.contracts.device import DeviceContract
+    from tritonpy_testing.contracts.doctor_check import DoctorCheckContract
     from tritonpy_testing.contracts.engine import EngineContract
     from tritonpy_testing.contracts.frontend import FrontendContract
     from tritonpy_testing.contracts.frontend_host import FrontendHostContract
+    from tritonpy_testing.contracts.lint_rule import LintRuleContract
     from tritonpy_testing.contracts.observer import ObserverContract
     from tritonpy_testing.contracts.operations import OperationGroupContract
     from tritonpy_testing.contracts.rate_limiter import RateLimiterContract
@@ -86,6 +88,7 @@ _MODULES = {
     "CacheContract": "contracts.cache",
     "CommandContract": "contracts.command",
     "DeviceContract": "contracts.device",
+    "DoctorCheckContract": "contracts.doctor_check",
     "EngineContract": "contracts.engine",
     "FrontendContract": "contracts.frontend",
     "FrontendHostContract": "contracts.frontend_host",
@@ -94,6 +97,7 @@ _MODULES = {
     "InferRequestedOutput": "client.requested_output",
     "InferResult": "client.infer_result",
     "InferenceServerException": "client.exception",
+    "LintRuleContract": "contracts.lint_rule",
     "ModelRepository": "model_repository",
     "ObserverContract": "contracts.observer",
     "OperationGroupContract": "contracts.operations",
@@ -145,6 +149,7 @@ __all__ = [
     "CacheContract",
     "CommandContract",
     "DeviceContract",
+    "DoctorCheckContract",
     "EngineContract",
     "FrontendContract",
     "FrontendHostContract",
@@ -153,6 +158,7 @@ __all__ = [
     "InferRequestedOutput",
     "InferResult",
     "InferenceServerException",
+    "LintRuleContract",
     "ModelRepository",
     "ObserverContract",
     "OperationGroupContract",

@@ -109,6 +109,15 @@ class PluginSettings(_Section, frozen=True):
     ] = []
 
 
+class LintSettings(_Section, frozen=True):
+    """Which findings `tritonpy lint` reports; the server itself does not read it."""
+
+    select: Annotated[
+        list[str], Meta(description="Codes to report, or their beginnings; empty: all.")
+    ] = []
+    ignore: Annotated[list[str], Meta(description="Codes to leave out, or their beginnings.")] = []
+
+
 class ServerConfig(_Section, frozen=True):
     """The complete configuration; every field has a default, so that an empty one serves ./models.
 
@@ -250,6 +259,7 @@ class ServerConfig(_Section, frozen=True):
     logging: LogSettings = LogSettings()
     trace: TraceConfig = TraceConfig()
     latencies: LatencySettings = LatencySettings()
+    lint: LintSettings = LintSettings()
 
     def enabled_frontends(self, installed: Collection[str]) -> dict[str, RawOptions]:
         """Return the raw options of each frontend to start: the configured and the default ones.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.repository.dependencies import (
+from tritonpy_config.dependencies import (
     MemberState,
     cycle_error,
     find_cycle,

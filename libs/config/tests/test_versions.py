@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.repository.versions import version_folders, versions_to_load
+from tritonpy_config.versions import version_folders, versions_to_load
 from tritonpy_testing import model_config
 
 VERSIONS = st.sets(st.integers(1, 99))

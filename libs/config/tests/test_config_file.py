@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.repository.config_file import read_config, string_parameters, with_positions
+from tritonpy_config.config_file import read_config, string_parameters, with_positions
 from tritonpy_config.problem import ConfigProblem, Positions
 from tritonpy_testing import model_config
 from tritonpy_types.errors import InvalidArgument
