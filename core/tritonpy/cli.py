@@ -17,7 +17,7 @@ from tritonpy.installation import install_command
 from tritonpy.plugins import PluginInfo, Registration, make_plugin_manager
 from tritonpy.plugins.manager import package_of
 from tritonpy.version import is_compiled
-from tritonpy_types.errors import PluginError, StartupError
+from tritonpy_types.errors import StartupError
 
 
 class UsageError(StartupError):
@@ -185,9 +185,6 @@ def _kind(hook: str) -> str:
     return hook.removeprefix("tritonpy_").replace("_", " ")
 
 
-OWN_COMMANDS: Mapping[str, type[Command]] = {"plugins": PluginsCommand}
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: of the process) and return the exit status, 0 or 1."""
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -225,20 +222,18 @@ def _run(arguments: list[str]) -> int:
 
 
 def find_command(name: str) -> type[Command]:
-    """Return the class of a command of tritonpy or a plugin.
+    """Return the class of a command.
 
     Raises UsageError with the closest name.
     """
-    if name in OWN_COMMANDS:
-        return OWN_COMMANDS[name]
     # A plugin that is named like its command is loaded alone: the command loads the others as
     # configured.
     own = make_plugin_manager(only=name).table("tritonpy_commands")
     if name in own:
         return _loaded(own[name])
-    commands = _commands()
+    commands = make_plugin_manager().table("tritonpy_commands")
     if name in commands:
-        return commands[name]
+        return _loaded(commands[name])
     package = package_of("tritonpy_commands", name)
     if package is not None:
         raise UsageError(f"the command '{name}' is not installed: {install_command(package)}")
@@ -248,15 +243,9 @@ def find_command(name: str) -> type[Command]:
 
 
 def _commands() -> dict[str, type[Command]]:
-    commands = dict(OWN_COMMANDS)
-    for name, entry in make_plugin_manager().table("tritonpy_commands").items():
-        if name in commands:
-            raise PluginError(
-                f"{entry.owner} registers the command '{name}', which tritonpy itself has; "
-                "rename or uninstall it"
-            )
-        commands[name] = _loaded(entry)
-    return dict(sorted(commands.items(), key=lambda item: (item[0] != "serve", item[0])))
+    table = make_plugin_manager().table("tritonpy_commands")
+    names = sorted(table, key=lambda name: (name != "serve", name))
+    return {name: _loaded(table[name]) for name in names}
 
 
 def _loaded(entry: Registration) -> type[Command]:

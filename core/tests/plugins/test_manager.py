@@ -163,6 +163,7 @@ def test_installed_plugins_are_found_and_listed(monkeypatch: pytest.MonkeyPatch)
         "tritonpy_runners": ["thread"],
         "tritonpy_rate_limiters": ["off"],
         "tritonpy_trace_sinks": ["triton"],
+        "tritonpy_commands": ["plugins"],
     }
 
 

@@ -1,4 +1,4 @@
-"""The core's own plugin: local repositories, threads for instances, and trace files.
+"""The core's own plugin: local repositories, threads for instances, trace files, a command.
 
 It is registered through the same hooks as any other plugin.
 """
@@ -23,6 +23,11 @@ def tritonpy_runners() -> Mapping[str, str]:
 @hookimpl
 def tritonpy_rate_limiters() -> Mapping[str, str]:
     return {"off": "tritonpy.api.rate_limiter:NoRateLimiter"}
+
+
+@hookimpl
+def tritonpy_commands() -> Mapping[str, str]:
+    return {"plugins": "tritonpy.cli:PluginsCommand"}
 
 
 @hookimpl

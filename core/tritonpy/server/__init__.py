@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tritonpy.server.embedded import RunningServer, running_server
     from tritonpy.server.event_loops import event_loop_factory
     from tritonpy.server.server import Server, build
+    from tritonpy.version import is_compiled
 
 __all__ = [
     "RunningServer",
@@ -22,6 +23,7 @@ __all__ = [
     "build",
     "configure_logging",
     "event_loop_factory",
+    "is_compiled",
     "log_uncaught_exceptions",
     "running_server",
 ]
@@ -33,5 +35,6 @@ __getattr__ = lazy_names(
         "tritonpy.server.embedded": ("RunningServer", "running_server"),
         "tritonpy.server.event_loops": ("event_loop_factory",),
         "tritonpy.server.server": ("Server", "build"),
+        "tritonpy.version": ("is_compiled",),
     },
 )

@@ -6,6 +6,7 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from tritonpy_config.server import ServerConfig
@@ -35,6 +36,8 @@ class DoctorContext:
     """What checks may look at besides the machine: the configuration of the server."""
 
     config: ServerConfig
+    server_file: Path | None = None
+    """The server.yaml that was read; None for the default configuration."""
     network: bool = False
     """Checks may call other machines, such as a cloud repository or a Redis server."""
 

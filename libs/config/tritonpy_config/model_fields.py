@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
@@ -61,17 +62,17 @@ def describe_field(path: str) -> ModelField:
     Indices and map keys are allowed and ignored. Raises KeyError with the closest name for an
     unknown path.
     """
-    descriptor, found, prefix = ModelConfig.DESCRIPTOR, None, ""
+    known = _fields_by_name(ModelConfig.DESCRIPTOR)
+    found, prefix = None, ""
     for part in path.split(_SEPARATOR):
         name = part.partition("[")[0]
-        if descriptor is None:
+        if prefix and not known:
             raise KeyError(f"'{prefix}' has no fields")
-        known = descriptor.fields_by_name
         if name not in known:
             where = f"'{prefix}': " if prefix else ""
             raise KeyError(f"{where}{unknown_name('field', name, known)}")
         found, prefix = known[name], child(prefix, name)
-        descriptor = _message(found)
+        known = _fields_by_name(_message(found))
     if found is None:
         raise KeyError("the path is empty")
     return _described(found, prefix)
@@ -79,20 +80,27 @@ def describe_field(path: str) -> ModelField:
 
 def all_fields(*, recursive: bool = False) -> Iterator[ModelField]:
     """Yield the fields of a configuration, with those inside messages if `recursive`."""
-    yield from _fields(ModelConfig.DESCRIPTOR, "", recursive)
+    yield from _fields(_fields_by_name(ModelConfig.DESCRIPTOR), "", recursive)
 
 
-def _fields(descriptor: Descriptor, prefix: str, recursive: bool) -> Iterator[ModelField]:
-    for found in descriptor.fields:
+def _fields_by_name(descriptor: Any) -> dict[str, FieldDescriptor]:
+    """Return the fields of a message in the order of the .proto file; empty for None."""
+    return {} if descriptor is None else {each.name: each for each in descriptor.fields}
+
+
+def _fields(
+    known: Mapping[str, FieldDescriptor], prefix: str, recursive: bool
+) -> Iterator[ModelField]:
+    for found in known.values():
         path = child(prefix, found.name)
         yield _described(found, path)
         inner = _message(found)
         if recursive and inner is not None:
-            yield from _fields(inner, path, recursive)
+            yield from _fields(_fields_by_name(inner), path, recursive)
 
 
 def _described(found: FieldDescriptor, path: str) -> ModelField:
-    message = found.containing_type.full_name.removeprefix("inference.")
+    message = found.full_name.removesuffix(f".{found.name}").removeprefix("inference.")
     inner = _message(found)
     value = map_parts(found)[1] if is_map(found) else found
     enum = value.enum_type
@@ -103,7 +111,7 @@ def _described(found: FieldDescriptor, path: str) -> ModelField:
     elif found.is_repeated:
         name = f"list of {name}"
     meaning = _texts()[message][found.name]
-    fields = tuple(inner.fields_by_name) if inner is not None else ()
+    fields = tuple(_fields_by_name(inner))
     return ModelField(path, name, meaning, choices, fields)
 
 

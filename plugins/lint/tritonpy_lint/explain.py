@@ -49,10 +49,11 @@ NOTES = {
         ),
     ),
     "P002": (
-        "The shared memory of the machine is too small",
+        "The shared memory of a container is too small",
         (
-            "Python models pass large tensors in /dev/shm. Docker gives a container 64 MB unless "
-            "--shm-size is set; 'tritonpy doctor' checks it."
+            "Docker gives a container 64 MB in /dev/shm unless --shm-size is set. Triton's Python "
+            "models fail with it. Those of tritonpy do not use it; tensors that clients pass in "
+            "shared memory do. 'tritonpy doctor' shows its size."
         ),
     ),
 }

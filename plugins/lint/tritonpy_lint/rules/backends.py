@@ -348,7 +348,7 @@ def python_files(model: LintModel) -> Iterator[PythonFile]:
             yield PythonFile(file, (str(error), None))
 
 
-def _interface_mistake(tree: ast.Module) -> tuple[str, int] | None:
+def _interface_mistake(tree: ast.Module) -> tuple[str, int | None] | None:
     """Return what prevents the server from making the model's object, and its line."""
     if not _defines(tree, "TritonPythonModel"):
         return "the file defines no class TritonPythonModel", 1

@@ -81,7 +81,7 @@ class BatchDimension(LintRule):
                 continue
             right = list(tensor.dims[1:])
             shape = f"[ {', '.join(map(str, right))} ]" if right else "[ 1 ] with reshape { }"
-            edits = ()
+            edits: tuple[Edit, ...] = ()
             if right and (path := model.config_path):
                 place = model.positions.get(f"{key}.dims[0]")
                 edits = (remove_field(path, model.text, place),) if place else ()
