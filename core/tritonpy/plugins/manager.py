@@ -65,7 +65,7 @@ PACKAGES = {
         "debug": "tritonpy-backend-python",
         "doctor": "tritonpy-doctor",
         "explain": "tritonpy-lint",
-        "init": "tritonpy-init",
+        "init": "tritonpy-lint",
         "lint": "tritonpy-lint",
         "seal": "tritonpy-agent-sealed",
         "serve": "tritonpy-serve",

@@ -1,4 +1,4 @@
-"""The commands `tritonpy lint` and `tritonpy explain`, and the rules of lint.
+"""The commands `tritonpy lint`, `tritonpy explain` and `tritonpy init`, and the rules of lint.
 
 Plugin discovery imports this module only. Start at `linting`.
 """
@@ -76,6 +76,7 @@ def tritonpy_commands() -> Mapping[str, str]:
     """Register the commands."""
     return {
         "explain": "tritonpy_lint.explain:ExplainCommand",
+        "init": "tritonpy_lint.init_command:InitCommand",
         "lint": "tritonpy_lint.command:LintCommand",
     }
 
