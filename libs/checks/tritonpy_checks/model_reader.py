@@ -184,6 +184,9 @@ class ModelReader:
 
     def _backend_problem(self, model: LintModel, error: InvalidArgument) -> Problem:
         hint = layout_hint(model.name, model.files, formats(self._installed()))
+        if model.given.HasField("ensemble_scheduling") and not model.given.platform:
+            text = "the model has ensemble_scheduling, but no platform"
+            return _placed(model, "B001", "ensemble_scheduling", text)
         if not model.text and not version_folders(model.files)[0] and "move it" not in hint:
             return Problem("F011", "", hint, file=str(model.folder))
         code = "F002" if "rename it to" in hint and "version folder" not in hint else "F001"
@@ -209,8 +212,8 @@ class ModelReader:
             given = self._normalized(_merged(given, content.completed, model))
         hidden = any(problem.code in {"F006", "F007", "F008"} for problem in syntax)
         unread = [problem.key for problem in syntax]
-        has_tensors = not (model.config is None or _completes_itself(model))
-        for problem in self._validation(given, model, tensors=has_tensors or hidden):
+        has_tensors = not _completes_itself(model)
+        for problem in self._validation(given, model, tensors=has_tensors):
             written = problem.path in model.positions
             if hidden and (not written or any(p.startswith(problem.path) for p in unread)):
                 continue

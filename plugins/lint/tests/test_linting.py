@@ -173,3 +173,29 @@ def test_a_thousand_models_need_one_pass(repository) -> None:
     for number in range(200):
         repository.add(f"model_{number}")
     assert check(repository.path) == []
+
+
+def test_tensors_are_checked_even_without_a_known_backend(repository) -> None:
+    text = 'platform: "onnxruntime"\ninput { name: "IN" data_type: TYPE_FP32 dims: [ 0 ] }\n'
+    repository.add("unknown", text)
+    assert {"B001", "S006"} <= set(codes(check(repository.path)))
+
+
+def test_an_ensemble_without_platform_is_fixed(repository) -> None:
+    repository.add("member")
+    repository.add(
+        "pipeline",
+        "max_batch_size: 8\n"
+        'input { name: "A" data_type: TYPE_FP32 dims: [ 4 ] }\n'
+        'output { name: "B" data_type: TYPE_FP32 dims: [ 4 ] }\n'
+        'ensemble_scheduling { step { model_name: "member" model_version: -1\n'
+        'input_map { key: "IN" value: "A" } output_map { key: "OUT" value: "B" } } }\n',
+        **{"1/model.py": "", "1/model.txt": ""},
+    )
+    folder = repository.path / "pipeline" / "1"
+    for path in folder.iterdir():
+        path.unlink()
+    found = check(repository.path)
+    assert codes(found) == ["B001"]
+    apply(plan_fixes(found, unsafe=False))
+    assert check(repository.path) == []

@@ -41,8 +41,8 @@ _RULES = {
         "I001": "Devices",
         "I002": "NoGpuUsed",
         "I003": "TooManyInstances",
-        "I004": "GroupCountZero",
-        "I005": "PythonEnvironment",
+        "I004": "PythonEnvironment",
+        "I005": "GroupCountZero",
         "P001": "PythonModelCode",
         "P003": "ExecuteMissing",
         "P004": "ImportMissing",
@@ -79,6 +79,12 @@ def tritonpy_commands() -> Mapping[str, str]:
         "init": "tritonpy_lint.init_command:InitCommand",
         "lint": "tritonpy_lint.command:LintCommand",
     }
+
+
+@hookimpl
+def tritonpy_operations() -> Mapping[str, str]:
+    """Register the operation that checks a configuration in a running server."""
+    return {"lint": "tritonpy_lint.lint_operation:LintOperations"}
 
 
 @hookimpl

@@ -58,6 +58,10 @@ class PlatformOrBackend(ServerRule):
     def advice(self, model: LintModel, problem: Problem) -> tuple[str, Fix | None]:
         """Return the legal pair for the platform, and the fix that writes it."""
         platform = model.given.platform
+        if not platform and model.given.HasField("ensemble_scheduling") and model.config_path:
+            text = 'platform: "ensemble"'
+            edit = Edit(model.config_path, 0, 0, f"{text}\n")
+            return f"Write {text}.", Fix(f"add {text}", (edit,))
         known = {form.backend for form in KNOWN_FORMATS}
         backend = _PLATFORM_NAMES.get(platform.lower(), platform.lower())
         if backend not in known:
@@ -176,7 +180,7 @@ class TooManyInstances(LintRule):
 
 
 class GroupCountZero(LintRule):
-    """I004: a count of 0."""
+    """I005: a count of 0."""
 
     level = Level.ADVICE
     title = "count: 0 does not switch a group off"
@@ -196,7 +200,7 @@ class GroupCountZero(LintRule):
 
 
 class PythonEnvironment(LintRule):
-    """I005: EXECUTION_ENV_PATH where it has no effect, or without its file."""
+    """I004: EXECUTION_ENV_PATH where it has no effect, or without its file."""
 
     title = "The execution environment is not used or does not exist"
     reason = "Only the Python backend reads EXECUTION_ENV_PATH."
