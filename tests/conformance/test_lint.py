@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -18,6 +19,7 @@ from tests.conformance.topics import configurations, ensemble_flaws
 from tritonpy_checks import Level
 from tritonpy_config.model_json import read_config_json
 from tritonpy_config.model_text import config_to_text
+from tritonpy_config.text_tree import tokens
 from tritonpy_lint.linting import LintOptions, lint
 
 FLAGS = ("--model-control-mode=none", "--exit-on-error=false", "--strict-readiness=false")
@@ -88,6 +90,60 @@ def flawed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, st
         if path.name.startswith("stood_on") or path.name in {"identity", "versions"}:
             shutil.copytree(path, folder / path.name)
     return folder, write_flaws(folder)
+
+
+NUMBERS = ("0", "1", "2", "3", "4", "8", "-1", "-2")
+TEXTS = ('"x"', '"IN"', '"python"', '"model.py"', '""')
+TYPES = ("TYPE_INT8", "TYPE_FP32", "TYPE_STRING", "TYPE_INVALID", "TYPE_INT64")
+KINDS = ("KIND_CPU", "KIND_GPU", "KIND_AUTO", "KIND_MODEL")
+
+
+def mutated(text: str, random: Random) -> str:
+    """Return a configuration in which one or two values are others of their kind, or are missing."""
+    words = [token.text for token in tokens(text) if token.text]
+    for _ in range(random.randint(1, 2)):
+        places = [place for place, word in enumerate(words) if choices_for(word)]
+        place = random.choice(places)
+        if random.random() < 0.05:
+            del words[place]
+        else:
+            words[place] = random.choice(choices_for(words[place]))
+    return " ".join(words)
+
+
+def choices_for(word: str) -> tuple[str, ...]:
+    """Return other values of the kind of a word; none for the name of a field."""
+    if word.startswith('"'):
+        return TEXTS
+    if word.startswith("TYPE_"):
+        return TYPES
+    if word.startswith("KIND_"):
+        return KINDS
+    return NUMBERS if word.lstrip("-").isdigit() else ()
+
+
+def write_mutations(folder: Path, count: int, seed: int) -> None:
+    """Write models of this suite with mutated configurations."""
+    random, every = Random(seed), repository.write(folder.with_name("all"))
+    plain = ("identity", "raw_", "labelled", "queue_", "sequenced", "remembering", "reshaped")
+    sources = sorted(path for path in every.iterdir() if path.name.startswith(plain))
+    for number in range(count):
+        source = random.choice(sources)
+        target = folder / f"mutated_{number}"
+        shutil.copytree(source, target)
+        text = (source / "config.pbtxt").read_text(encoding="utf-8")
+        (target / "config.pbtxt").write_text(mutated(text, random), encoding="utf-8")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_mutated_configurations_are_refused_by_both_or_none(tmp_path: Path, seed: int) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    write_mutations(folder, 100, seed)
+    with running(tritonpy_command(), folder, tmp_path / "log", *FLAGS) as server:
+        refused = refused_by(server)
+    assert 10 < len(refused) < 90
+    assert refused_by_lint(folder) == refused
 
 
 @pytest.fixture

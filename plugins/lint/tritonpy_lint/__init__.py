@@ -63,6 +63,7 @@ _RULES = {
     "data_files": {
         "F004": "Labels",
         "M001": "MemoryExceeded",
+        "Q002": "InitialState",
         "W001": "Warmup",
         "X001": "SecretParameter",
         "X002": "WritableFolder",

@@ -10,7 +10,13 @@ from tritonpy_checks import Finding, Level, LintModel, LintRule
 from tritonpy_config.model_files import relative_parts
 from tritonpy_config.model_fit import dims_text
 from tritonpy_lint.rules.server_rule import GOOD, TENSORS, ServerRule, python_model
-from tritonpy_protos.model_config_pb2 import DataType, ModelConfig, ModelInput, ModelWarmup
+from tritonpy_protos.model_config_pb2 import (
+    DataType,
+    ModelConfig,
+    ModelInput,
+    ModelSequenceBatching,
+    ModelWarmup,
+)
 from tritonpy_types import DATATYPE_OF_NUMBER
 from tritonpy_types.errors import InvalidArgument
 
@@ -156,6 +162,54 @@ def _mismatch(tensor: ModelInput, given: ModelWarmup.Input) -> str:
     if fits:
         return ""
     return f"has the shape {dims_text(given.dims)}, the model expects {dims_text(tensor.dims)}"
+
+
+class InitialState(LintRule):
+    """Q002: the initial state of a sequence without its data."""
+
+    level = Level.ERROR
+    title = "The initial state of a sequence has no data"
+    reason = "Each new sequence starts with the values of the state's file, or with zeros."
+    bad = python_model(
+        f'{BASE}sequence_batching {{ state {{ input_name: "S" output_name: "T" '
+        "data_type: TYPE_FP32 dims: [ 4 ] initial_state { data_type: TYPE_FP32 dims: [ 4 ] "
+        'name: "start" data_file: "missing" } } }\n'
+    )
+    good = GOOD
+
+    def check(self, model: LintModel) -> Iterator[Finding]:
+        """Yield a finding per state whose data are missing or too short."""
+        for index, state in enumerate(model.given.sequence_batching.state):
+            for initial in state.initial_state[:1]:
+                key = f"sequence_batching.state[{index}].initial_state[0]"
+                text = _initial_state_problem(model, state, initial)
+                if text:
+                    advice = "Write zero_data: true, or a file in the folder 'initial_state'."
+                    yield self.finding(model, key, text, advice)
+
+
+def _initial_state_problem(
+    model: LintModel,
+    state: ModelSequenceBatching.State,
+    initial: ModelSequenceBatching.InitialState,
+) -> str:
+    """Return what is wrong with the data of an initial state, or ""."""
+    kind = initial.WhichOneof("state_data")
+    if kind is None:
+        return f"the state '{state.input_name}' has neither zero_data nor data_file"
+    if kind == "zero_data":
+        return ""
+    try:
+        path = "/".join(relative_parts(initial.data_file, ("initial_state",)))
+    except InvalidArgument:  # reported by another rule
+        return ""
+    content, datatype = model.read(path), DATATYPE_OF_NUMBER.get(state.data_type)
+    if content is None:
+        return f"the file '{path}' does not exist"
+    needed = prod(initial.dims) * datatype.itemsize if datatype is not None else 0
+    if len(content) < needed:
+        return f"the file '{path}' has {len(content)} bytes, {needed} are needed"
+    return ""
 
 
 class SecretParameter(LintRule):
