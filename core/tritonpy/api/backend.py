@@ -71,6 +71,9 @@ class Backend(ABC):
     # The request parameters that the backend reads. None if it may read any, or if they are not
     # known. The generate endpoints reject all others by name.
     request_parameters: ClassVar[frozenset[str] | None] = None
+    # Keys of `parameters` in a model configuration that the backend reads; `tritonpy lint` suggests
+    # the closest one for a misspelled key. Other keys are allowed.
+    model_parameters: ClassVar[tuple[str, ...]] = ()
     # Parameters of the model or of an accelerator whose values are paths in the server's file
     # system. A load request may only set paths inside the model's folder, or values that the
     # model's own configuration file contains, too.

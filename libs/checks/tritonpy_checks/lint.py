@@ -129,6 +129,7 @@ class LintModel:
     - `is_complete`: False if parts of the text have errors, so that absent keys may be among them.
     - `signature`: the configuration that the backend derives from the model's file alone. None
       without a backend that can read it.
+    - `parameters`: the keys of `parameters` that the backend reads; empty if they are not known.
     - `versions`: the versions that the server would load.
     - `problems`: what the server itself reports.
     - `models`: all models of the repository by name, including this one.
@@ -148,6 +149,7 @@ class LintModel:
     config: ModelConfig | None = None
     is_complete: bool = True
     signature: ModelConfig | None = None
+    parameters: Collection[str] = ()
     versions: Collection[int] = ()
     problems: list[Problem] = field(default_factory=list)
     models: Mapping[str, LintModel] = field(default_factory=dict)

@@ -5,6 +5,7 @@ Each stage reports all it finds. A stage that fails hides only what depends on i
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -60,12 +61,13 @@ class InstalledBackend:
     files: BackendFiles
     default_instance_count: int = 1
     uses_gpu: bool = False
+    parameters: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, name: str, kind: Any) -> InstalledBackend:
         """Return the description of the backend class `kind`, registered as `name`."""
         files = BackendFiles(name, kind.platforms, kind.default_filenames)
-        return cls(files, kind.default_instance_count, kind.uses_gpu)
+        return cls(files, kind.default_instance_count, kind.uses_gpu, kind.model_parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,23 @@ class RepositoryModel:
             except OSError:
                 return None
 
-        found = [
-            f"{path.relative_to(folder)}{'/' if path.is_dir() else ''}"
-            for path in sorted(folder.rglob("*"))
-            if path.is_file() or (path.is_dir() and not any(path.iterdir()))
-        ]
-        return cls(folder.name, found, read, folder)
+        return cls(folder.name, sorted(_files(folder)), read, folder)
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Yield the files below a folder, links followed, and empty folders with a slash."""
+    seen: set[tuple[int, int]] = set()
+    for root, folders, names in os.walk(folder, followlinks=True):
+        status = os.stat(root)
+        if (status.st_dev, status.st_ino) in seen:  # a link to a folder above would never end
+            folders.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        relative = Path(root).relative_to(folder).as_posix()
+        prefix = "" if relative == "." else f"{relative}/"
+        if prefix and not folders and not names:
+            yield prefix
+        yield from (f"{prefix}{name}" for name in names)
 
 
 @dataclass(slots=True)
@@ -119,6 +132,8 @@ class ModelReader:
     backends: Mapping[str, InstalledBackend]
     machine: Machine = field(default_factory=Machine)
     config_name: str = ""
+    auto_complete: bool = True
+    """Whether the server completes configurations from model files."""
     has_folder: Callable[[str], bool] = lambda _name: False
     """Whether a Python-based backend of this name is in the server's folder of backends."""
 
@@ -128,19 +143,31 @@ class ModelReader:
         describe: Callable[[Sequence[LintModel]], Mapping[str, ModelFileContent]] | None = None,
     ) -> dict[str, LintModel]:
         """Return the models by name, each with the problems that the server would report."""
-        found: dict[str, LintModel] = {}
-        for files in models:
-            found[files.name] = self._parsed(files)
-        for model in found.values():
-            model.models = found
-        described = [model for model in found.values() if self._has_readable_file(model)]
-        contents = describe(described) if describe is not None else {}
-        for model in found.values():
-            self._complete(model, contents.get(model.name, ModelFileContent()))
-        for model in found.values():
-            model.problems += _member_problems(model)
-        for model in found.values():
-            model.problems += _cycle_problems(model)
+        return self.read_all([models], describe)[0]
+
+    def read_all(
+        self,
+        repositories: Sequence[Iterable[RepositoryModel]],
+        describe: Callable[[Sequence[LintModel]], Mapping[str, ModelFileContent]] | None = None,
+    ) -> list[dict[str, LintModel]]:
+        """Return the models of several repositories of one server.
+
+        An ensemble finds its members in its own repository first, then in the others.
+        """
+        found = [{each.name: self._parsed(each) for each in models} for models in repositories]
+        for models in found:
+            described = [model for model in models.values() if self._has_readable_file(model)]
+            contents = describe(described) if describe is not None else {}
+            for model in models.values():
+                self._complete(model, contents.get(model.name, ModelFileContent()))
+        every = {name: model for models in reversed(found) for name, model in models.items()}
+        for models in found:
+            known = {**every, **models}
+            for model in models.values():
+                model.models = known
+        for models in found:
+            for model in models.values():
+                model.problems += [*_member_problems(model), *_cycle_problems(model)]
         return found
 
     def _parsed(self, files: RepositoryModel) -> LintModel:
@@ -166,6 +193,8 @@ class ModelReader:
             machine=self.machine,
         )
         model.problems += [Problem.of(_syntax_code(each), each) for each in reading.problems]
+        if content is None and name in files.files:
+            model.problems.append(Problem("G001", "", "the configuration cannot be read"))
         try:
             config = fill_backend(model.given, model.name, model.files, self._installed())
         except InvalidArgument as error:
@@ -173,6 +202,8 @@ class ModelReader:
                 model.problems.append(self._backend_problem(model, error))
             return model
         model.config = config
+        if config.backend in self.backends:
+            model.parameters = self.backends[config.backend].parameters
         known = [config.backend] if config.backend else []
         for name in known:
             if name not in self.backends and not self.has_folder(name):
@@ -208,7 +239,7 @@ class ModelReader:
         given = self._normalized(config)
         available, _ = version_folders(model.files)
         model.versions, missing = versions_to_load(given, available)
-        if content.completed is not None:
+        if content.completed is not None and self.auto_complete:
             given = self._normalized(_merged(given, content.completed, model))
         hidden = any(problem.code in {"F006", "F007", "F008"} for problem in syntax)
         unread = [problem.key for problem in syntax]

@@ -34,6 +34,20 @@ class OnnxRuntimeBackend(SharedModelBackend):
     shared_class: ClassVar[type[SharedModel]] = SharedModel
     Options: ClassVar[type[OnnxOptions]] = OnnxOptions
     request_parameters: ClassVar[frozenset[str] | None] = frozenset()
+    model_parameters: ClassVar[tuple[str, ...]] = (
+        "intra_op_thread_count",
+        "inter_op_thread_count",
+        "execution_mode",
+        "enable_mem_arena",
+        "enable_mem_pattern",
+        "memory.enable_memory_arena_shrinkage",
+        "session.use_device_allocator_for_initializers",
+        "gpu_mem_limit",
+        "do_copy_in_default_stream",
+        "cudnn_conv_algo_search",
+        "arena_extend_strategy",
+        "memory_limit_bytes",
+    )
     default_filenames: ClassVar[tuple[str, ...]] = (DEFAULT_FILENAME,)
     platforms: ClassVar[tuple[str, ...]] = ("onnxruntime_onnx",)
     # Triton runs two on the CPU. Here a second one would only wait for the GIL, and for cores that

@@ -33,6 +33,20 @@ class OpenVinoBackend(SharedModelBackend):
     shared_class: ClassVar[type[SharedModel]] = SharedModel
     Options: ClassVar[type[OpenVinoOptions]] = OpenVinoOptions
     request_parameters: ClassVar[frozenset[str] | None] = frozenset()
+    model_parameters: ClassVar[tuple[str, ...]] = (
+        "COMPILATION_NUM_THREADS",
+        "CPU_EXTENSION_PATH",
+        "ENABLE_BATCH_PADDING",
+        "INFERENCE_NUM_THREADS",
+        "INFERENCE_PRECISION_HINT",
+        "NUM_STREAMS",
+        "PERFORMANCE_HINT",
+        "RESHAPE_IO_LAYERS",
+        "SKIP_OV_DYNAMIC_BATCHSIZE",
+        "TARGET_DEVICE",
+        "memory_limit_bytes",
+        "precision",
+    )
     default_filenames: ClassVar[tuple[str, ...]] = FILENAMES
     path_parameters: ClassVar[tuple[str, ...]] = (CPU_EXTENSION,)
 

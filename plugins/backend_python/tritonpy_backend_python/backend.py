@@ -31,6 +31,7 @@ class PythonBackend(Backend):
     Options = PythonOptions
     default_filenames = ("model.py",)
     isolation = "process"
+    model_parameters = ("EXECUTION_ENV_PATH", "PYTHON_VERSION", "FORCE_CPU_ONLY_INPUT_TENSORS")
     path_parameters = (EXECUTION_ENVIRONMENT,)
 
     @classmethod

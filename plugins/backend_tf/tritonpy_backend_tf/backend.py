@@ -40,6 +40,17 @@ class TensorFlowBackend(SharedModelBackend):
     shared_class: ClassVar[type[SharedModel]] = SharedModel
     Options: ClassVar[type[TensorFlowOptions]] = TensorFlowOptions
     request_parameters: ClassVar[frozenset[str] | None] = frozenset()
+    model_parameters: ClassVar[tuple[str, ...]] = (
+        "MAX_SESSION_SHARE_COUNT",
+        "TF_GRAPH_TAG",
+        "TF_INIT_OPS_FILE",
+        "TF_NUM_INTER_THREADS",
+        "TF_NUM_INTRA_THREADS",
+        "TF_SIGNATURE_DEF",
+        "TF_USE_PER_SESSION_THREADS",
+        "memory_limit_bytes",
+        "precision",
+    )
     default_filenames: ClassVar[tuple[str, ...]] = DEFAULT_FILENAMES
     platforms: ClassVar[tuple[str, ...]] = PLATFORMS
     # Triton runs two on the CPU. One session uses every core, and a second instance would only wait

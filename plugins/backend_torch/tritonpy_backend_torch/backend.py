@@ -39,6 +39,25 @@ class TorchBackend(SharedModelBackend):
 
     Options: ClassVar[type[TorchOptions]] = TorchOptions
     request_parameters: ClassVar[frozenset[str] | None] = frozenset()
+    model_parameters: ClassVar[tuple[str, ...]] = (
+        "DISABLE_CUDNN",
+        "DISABLE_OPTIMIZED_EXECUTION",
+        "ENABLE_CACHE_CLEANING",
+        "ENABLE_JIT_EXECUTOR",
+        "ENABLE_JIT_PROFILING",
+        "ENABLE_TENSOR_FUSER",
+        "ENABLE_WEIGHT_SHARING",
+        "INFERENCE_MODE",
+        "INTER_OP_THREAD_COUNT",
+        "INTRA_OP_THREAD_COUNT",
+        "MODEL_CLASS",
+        "NUM_INTEROP_THREADS",
+        "NUM_THREADS",
+        "TORCH_COMPILE_OPTIONAL_PARAMETERS",
+        "CHANNELS_LAST",
+        "memory_limit_bytes",
+        "precision",
+    )
     default_filenames: ClassVar[tuple[str, ...]] = DEFAULT_FILENAMES
     platforms: ClassVar[tuple[str, ...]] = ("pytorch_libtorch", "torch_aoti")
     runtimes: ClassVar[tuple[str, ...]] = (PYTHON_RUNTIME,)

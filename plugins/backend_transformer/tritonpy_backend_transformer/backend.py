@@ -26,6 +26,20 @@ class TransformerBackend(Backend):
     join a running batch.
     """
 
+    model_parameters: ClassVar[tuple[str, ...]] = (
+        "add_special_tokens",
+        "flash_attention",
+        "inter_op_thread_count",
+        "intra_op_thread_count",
+        "max_model_len",
+        "max_num_seqs",
+        "memory_limit_bytes",
+        "normalize",
+        "pooling",
+        "precision",
+        "sampling_parameters",
+        "tensor_parallel",
+    )
     default_filenames: ClassVar[tuple[str, ...]] = DEFAULT_FILENAMES
     request_parameters: ClassVar[frozenset[str] | None] = PARAMETERS
     uses_gpu: ClassVar[bool] = has_cuda()

@@ -42,6 +42,12 @@ class TensorRtBackend(SharedModelBackend):
     shared_class: ClassVar[type[SharedModel]] = SharedModel
     Options: ClassVar[type[TensorRtOptions]] = TensorRtOptions
     request_parameters: ClassVar[frozenset[str] | None] = frozenset()
+    model_parameters: ClassVar[tuple[str, ...]] = (
+        "execution_context_allocation_strategy",
+        "weight_streaming_budget",
+        "enable_multi_device",
+        "memory_limit_bytes",
+    )
     default_filenames: ClassVar[tuple[str, ...]] = (DEFAULT_FILENAME,)
     platforms: ClassVar[tuple[str, ...]] = ("tensorrt_plan",)
     uses_gpu: ClassVar[bool] = True

@@ -154,6 +154,60 @@ def test_server_yaml_has_positions_and_selects_codes(repository, tmp_path: Path)
     assert "host" in found.message
 
 
+def test_ensembles_find_members_in_other_repositories(repository, tmp_path: Path) -> None:
+    repository.add("member")
+    other = type(repository)(tmp_path / "other")
+    text = (
+        'platform: "ensemble" max_batch_size: 8\n'
+        'input { name: "A" data_type: TYPE_FP32 dims: [ 4 ] }\n'
+        'output { name: "B" data_type: TYPE_FP32 dims: [ 4 ] }\n'
+        'ensemble_scheduling { step { model_name: "member" model_version: -1\n'
+        'input_map { key: "IN" value: "A" } output_map { key: "OUT" value: "B" } } }\n'
+    )
+    other.add("pipeline", text)
+    assert codes(check(other.path)) == ["E003"]
+    assert check(repository.path, other.path) == []
+    assert check(other.path, repository.path) == []
+    (repository.path / "member" / "config.pbtxt").write_text("backnd: 1")
+    assert set(codes(check(other.path, repository.path))) == {"E004", "F007"}
+
+
+def test_a_name_in_two_repositories_of_a_server_is_an_error(repository, tmp_path: Path) -> None:
+    repository.add("same")
+    type(repository)(tmp_path / "other").add("same")
+    server = tmp_path / "server.yaml"
+    server.write_text("repositories: [{url: models}, {url: other}]\n")
+    assert codes(check(server=server)) == ["R002"]
+    server.write_text("repositories: [{url: models}, {url: other}]\nmodel_namespacing: true\n")
+    assert check(server=server) == []
+
+
+def test_links_are_followed(repository, tmp_path: Path) -> None:
+    folder = repository.add("linked")
+    (folder / "1").rename(tmp_path / "target")
+    (folder / "1").symlink_to(tmp_path / "target")
+    (folder / "loop").symlink_to(folder)
+    assert check(repository.path) == []
+
+
+def test_line_endings_are_kept(repository) -> None:
+    folder = repository.add("windows")
+    text = f'# Windows\nname: "other"\n{BASE}'.replace("\n", "\r\n")
+    (folder / "config.pbtxt").write_bytes(text.encode())
+    apply(plan_fixes(check(repository.path), unsafe=False))
+    expected = text.replace('name: "other"\r\n', "")
+    assert (folder / "config.pbtxt").read_bytes() == expected.encode()
+
+
+def test_a_misspelled_parameter_names_the_closest_one(repository) -> None:
+    parameter = 'parameters {{ key: "{}" value: {{ string_value: "1" }} }}\n'
+    repository.add("typed", BASE + parameter.format("Execution_Env_Pat"))
+    repository.add("own", BASE + parameter.format("my_setting"))
+    [finding] = check(repository.path)
+    assert (finding.code, finding.model) == ("B003", "typed")
+    assert "'EXECUTION_ENV_PATH'" in finding.advice
+
+
 def test_templates_and_json_have_one_finding(repository) -> None:
     repository.add("template", f"{BASE}priority: ${{level}}\nmore: ${{level}} ${{other}}\n")
     repository.add("json", '{"backend": "python"}')

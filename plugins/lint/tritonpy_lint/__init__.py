@@ -38,6 +38,7 @@ _RULES = {
     "backends": {
         "B001": "PlatformOrBackend",
         "B002": "BackendMissing",
+        "B003": "MisspelledParameter",
         "I001": "Devices",
         "I002": "NoGpuUsed",
         "I003": "TooManyInstances",

@@ -54,7 +54,7 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
 def apply(plan: FixPlan) -> None:
     """Write the changed files and move the others."""
     for path, text in plan.texts.items():
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(text.encode())  # keeps the line endings
     for change in plan.moves:
         if isinstance(change, NewFolder):
             change.path.mkdir(exist_ok=True)
@@ -87,4 +87,4 @@ def _overlaps(edit: Edit, others: Sequence[Edit]) -> bool:
 
 
 def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8-sig")
+    return path.read_bytes().decode("utf-8-sig")

@@ -60,5 +60,5 @@ def check_config(call: OperationCall) -> object:
         [RepositoryModel(name, given_files, content.get)]
     )
     rules = load_rules(manager)
-    found = check_models(models, rules)[name]
+    found = check_models(list(models.values()), rules)[id(models[name])]
     return json.loads(as_json(LintResult(found, list(models.values())), rules))

@@ -40,6 +40,7 @@ from tritonpy_types.errors import PluginError, StartupError, TritonError
 SERVER_YAML = "Y001"
 UNUSED_IGNORE = "L001"
 READ_ERROR = "R001"
+DUPLICATE = "R002"
 OWN_CODES = {
     SERVER_YAML: (
         "server.yaml is invalid",
@@ -50,6 +51,10 @@ OWN_CODES = {
         "A comment that ignores nothing hides the next mistake of its kind.",
     ),
     READ_ERROR: ("A repository cannot be read", "The server does not start without it."),
+    DUPLICATE: (
+        "Two repositories have a model of the same name",
+        "The server serves neither, unless model_namespacing is set.",
+    ),
 }
 """Findings that concern no model: their titles and reasons."""
 
@@ -111,9 +116,7 @@ def lint(options: LintOptions) -> LintResult:
     if options.server is not None:
         result.findings += _plugin_problems(options.server, server, manager)
     rules = load_rules(manager)
-    backends = make_backends(manager, server)
-    for place in _places(options, server):
-        _check_place(place, options, server, manager, backends, rules, result)
+    _check_places(_places(options, server), options, server, manager, rules, result)
     result.findings = sorted(
         (each for each in result.findings if _is_selected(each.code, options)), key=_order
     )
@@ -159,34 +162,59 @@ def is_model(folder: Path) -> bool:
     )
 
 
-def _check_place(
-    place: _Place,
+def _check_places(
+    places: Sequence[_Place],
     options: LintOptions,
     server: ServerConfig,
     manager: PluginManager,
-    backends: Backends,
     rules: Mapping[str, LintRule],
     result: LintResult,
 ) -> None:
-    try:
-        found = _list_models(place, server, manager)
-    except TritonError as error:
-        message = redact_urls(error.message)
-        result.findings.append(
-            Finding(READ_ERROR, Level.ERROR, redact_urls(place.url), message, "Check the address.")
-        )
-        return
+    """Check the models of all places together: an ensemble may need those of another place."""
+    listed: list[tuple[_Place, list[RepositoryModel]]] = []
+    for place in places:
+        try:
+            listed.append((place, _list_models(place, server, manager)))
+        except TritonError as error:
+            url, text = redact_urls(place.url), redact_urls(error.message)
+            result.findings.append(
+                Finding(READ_ERROR, Level.ERROR, url, text, "Check the address.")
+            )
     reader = ModelReader(
-        installed_backends(manager), options.machine, options.config_name, backends.folders.has
+        installed_backends(manager),
+        options.machine,
+        options.config_name or server.model_config_name,
+        not server.disable_auto_complete,
+        make_backends(manager, server).folders.has,
     )
     describe = partial(_describe, server, options) if options.model_files else None
-    options.progress(f"reading {len(found)} models of {redact_urls(place.url)}")
-    models = reader.read(found, describe)
-    findings = check_models(models, rules)
-    reported = [models[place.model]] if place.model else list(models.values())
-    result.models += reported
-    for model in reported:
-        result.findings += _not_ignored(model, findings[model.name], rules)
+    options.progress(f"reading {sum(len(models) for _, models in listed)} models")
+    found = reader.read_all([models for _, models in listed], describe)
+    findings = check_models([model for models in found for model in models.values()], rules)
+    for (place, _), models in zip(listed, found, strict=True):
+        reported = [models[place.model]] if place.model else list(models.values())
+        result.models += reported
+        for model in reported:
+            result.findings += _not_ignored(model, findings[id(model)], rules)
+    if options.server is not None and not options.paths and not server.model_namespacing:
+        result.findings += _duplicates(found)
+
+
+def _duplicates(repositories: Sequence[Mapping[str, LintModel]]) -> Iterator[Finding]:
+    """Yield a finding per model that several repositories of a server have."""
+    seen: dict[str, LintModel] = {}
+    for models in repositories:
+        for name, model in models.items():
+            first = seen.setdefault(name, model)
+            if first is not model:
+                yield Finding(
+                    DUPLICATE,
+                    Level.ERROR,
+                    str(model.folder or model.file),
+                    f"the model '{name}' is in two repositories, also as {first.folder}",
+                    "Remove or rename one, or set model_namespacing: true.",
+                    model=name,
+                )
 
 
 def _list_models(
@@ -199,7 +227,7 @@ def _list_models(
             return [
                 RepositoryModel.of(entry)
                 for entry in sorted(folder.iterdir())
-                if entry.is_dir() and not entry.name.startswith(".")
+                if entry.is_dir() and (entry.name == place.model or entry.name[0] != ".")
             ]
         except OSError as error:
             raise StartupError(f"'{folder}' cannot be read: {error.strerror}") from error
@@ -249,14 +277,14 @@ def _describe(
 
 
 def check_models(
-    models: Mapping[str, LintModel], rules: Mapping[str, LintRule]
-) -> dict[str, list[Finding]]:
-    """Return the findings of each model, before ignore comments.
+    models: Collection[LintModel], rules: Mapping[str, LintRule]
+) -> dict[int, list[Finding]]:
+    """Return the findings of each model by its `id`, before ignore comments.
 
     A model that contains an error is marked, and so is every ensemble with such a member.
     """
     found = {
-        name: _without_repetition(
+        id(model): _without_repetition(
             [
                 finding
                 for code, rule in rules.items()
@@ -264,18 +292,18 @@ def check_models(
                 for finding in rule.check(model)
             ]
         )
-        for name, model in models.items()
+        for model in models
     }
-    for name, findings in found.items():
-        models[name].loads = not any(each.level is Level.ERROR for each in findings)
+    for model in models:
+        model.loads = not any(each.level is Level.ERROR for each in found[id(model)])
     rule = rules.get(_MEMBER_CODE)
     changed = rule is not None
     while changed and rule is not None:
         changed = False
-        for name, model in models.items():
+        for model in models:
             findings = list(rule.check(model)) if model.loads else []
             if findings:
-                found[name] += findings
+                found[id(model)] += findings
                 model.loads, changed = False, True
     return found
 

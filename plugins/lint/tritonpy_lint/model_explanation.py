@@ -12,6 +12,7 @@ from tritonpy_checks import LintModel
 from tritonpy_config.fields import is_map
 from tritonpy_config.normalization import instance_specs
 from tritonpy_config.problem import child, entry
+from tritonpy_lint.rules.data_files import loaded_bytes, size_text
 from tritonpy_protos.model_config_pb2 import DataType, ModelConfig, ModelInput, ModelOutput
 
 _MAX_SAMPLE = 16
@@ -192,6 +193,7 @@ def _instances(model: LintModel, config: ModelConfig) -> Iterator[str]:
     if isolation:
         where = "a process of its own" if isolation == "process" else "a thread of the server"
     yield f"each in {where}; this machine has {model.machine.cores} cores"
+    yield f"the files of the served versions have {size_text(loaded_bytes(model))}"
 
 
 def _refused(config: ModelConfig) -> Iterator[str]:

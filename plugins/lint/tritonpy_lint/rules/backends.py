@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import importlib.util
 import os
 import sys
@@ -31,6 +32,18 @@ PYTHON = "python"
 ENVIRONMENT = "EXECUTION_ENV_PATH"
 # The Python backend provides it.
 _PROVIDED = frozenset({"triton_python_backend_utils"})
+# Parameters that the server or one of its plugins reads, whatever the backend.
+_SERVER_PARAMETERS = (
+    "isolation",
+    "inline",
+    "batch_policy",
+    "slo_ms",
+    "memory_bytes",
+    "lazy",
+    "pinned",
+    "TRITON_BATCH_STRATEGY_PATH",
+)
+_CLOSE = 0.85
 _INSTANCES_PER_CORE = 8
 _THREADS_PER_CORE = 4
 _PLATFORM_NAMES = {
@@ -100,6 +113,33 @@ class BackendMissing(ServerRule):
             return f"Install it: pip install {package}", None
         known = sorted({form.backend for form in KNOWN_FORMATS})
         return f"Known backends: {', '.join(known)}.", None
+
+
+class MisspelledParameter(LintRule):
+    """B003: a parameter whose name is close to one that the server or the backend reads."""
+
+    title = "A parameter is probably misspelled"
+    reason = "Unknown parameters are passed to the model and have no other effect."
+    bad = python_model(
+        f'{BASE}parameters {{ key: "isolaton" value: {{ string_value: "thread" }} }}\n'
+    )
+    good = GOOD
+
+    def check(self, model: LintModel) -> Iterator[Finding]:
+        """Yield a finding per close name; other names are the model's own."""
+        known = [*_SERVER_PARAMETERS, *model.parameters]
+        folded = {name.lower(): name for name in known}
+        for name in sorted(model.given.parameters):
+            if name in known:
+                continue
+            near = difflib.get_close_matches(name.lower(), folded, 1, _CLOSE)
+            if near:
+                yield self.finding(
+                    model,
+                    f'parameters["{name}"]',
+                    f"nothing reads the parameter '{name}'",
+                    f"Did you mean '{folded[near[0]]}'?",
+                )
 
 
 class Devices(ServerRule):
