@@ -63,6 +63,7 @@ PACKAGES = {
         "bench": "tritonpy-bench",
         "completion": "tritonpy-doctor",
         "debug": "tritonpy-backend-python",
+        "diff": "tritonpy-lint",
         "doctor": "tritonpy-doctor",
         "explain": "tritonpy-lint",
         "init": "tritonpy-lint",

@@ -1,4 +1,4 @@
-"""The commands `tritonpy lint`, `tritonpy explain` and `tritonpy init`, and the rules of lint.
+"""The commands lint, explain, init and diff, and the rules of lint.
 
 Plugin discovery imports this module only. Start at `linting`.
 """
@@ -77,6 +77,7 @@ _RULES = {
 def tritonpy_commands() -> Mapping[str, str]:
     """Register the commands."""
     return {
+        "diff": "tritonpy_lint.diff_command:DiffCommand",
         "explain": "tritonpy_lint.explain:ExplainCommand",
         "init": "tritonpy_lint.init_command:InitCommand",
         "lint": "tritonpy_lint.command:LintCommand",

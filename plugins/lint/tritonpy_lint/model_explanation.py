@@ -215,7 +215,7 @@ def _refused(config: ModelConfig) -> Iterator[str]:
 
 
 def _settings(model: LintModel, config: ModelConfig) -> Iterator[Setting]:
-    for path, value in _leaves(config, ""):
+    for path, value in leaves(config, ""):
         place = model.positions.get(path)
         if place is not None:
             origin = f"{model.file.rpartition('/')[2]}:{place.line}"
@@ -230,23 +230,24 @@ def _settings(model: LintModel, config: ModelConfig) -> Iterator[Setting]:
         yield Setting(path, value, origin)
 
 
-def _leaves(message: Message, prefix: str) -> Iterator[tuple[str, str]]:
+def leaves(message: Message, prefix: str) -> Iterator[tuple[str, str]]:
+    """Yield path and value of each field that is set, down to single values."""
     for found, value in message.ListFields():
         path = child(prefix, found.name)
         if is_map(found):
             for key in sorted(value):
                 inner = value[key]
                 if isinstance(inner, Message):
-                    yield from _leaves(inner, entry(path, key))
+                    yield from leaves(inner, entry(path, key))
                 else:
                     yield entry(path, key), _text(inner)
         elif found.is_repeated and found.message_type is not None:
             for index, inner in enumerate(value):
-                yield from _leaves(inner, f"{path}[{index}]")
+                yield from leaves(inner, f"{path}[{index}]")
         elif found.is_repeated:
             yield path, f"[ {', '.join(_scalar(found, each) for each in value)} ]"
         elif found.message_type is not None:
-            inner_leaves = list(_leaves(value, path))
+            inner_leaves = list(leaves(value, path))
             yield from inner_leaves or [(path, "{ }")]
         else:
             yield path, _scalar(found, value)
