@@ -32,6 +32,7 @@ def test_the_hooks_are_those_of_the_plugin_interface() -> None:
         "tritonpy_repo_agents", "tritonpy_caches", "tritonpy_frontends", "tritonpy_frontend_hosts", "tritonpy_transports",
         "tritonpy_authenticators",
         "tritonpy_sharings", "tritonpy_routers", "tritonpy_operations", "tritonpy_observers", "tritonpy_trace_sinks", "tritonpy_devices", "tritonpy_commands",
+        "tritonpy_lint_rules", "tritonpy_doctor_checks",
     )  # fmt: skip
     assert set(hooks()) - set(hookspecs.registration_hooks()) == {
         "tritonpy_server_started", "tritonpy_server_stopping", "tritonpy_model_loaded", "tritonpy_model_unloaded",
