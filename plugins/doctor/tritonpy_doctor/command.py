@@ -9,9 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from rich.console import Console
-from rich.text import Text
-
 from tritonpy import Command, StartupError, __version__
 from tritonpy.config import (
     InvalidServerConfig,
@@ -125,6 +122,9 @@ def as_json(sections: Sequence[Section]) -> str:
 
 def print_text(sections: Sequence[Section]) -> None:
     """Print one line per result, with the remedy of each problem, then a summary."""
+    from rich.console import Console  # needed only for a report
+    from rich.text import Text
+
     console = Console(highlight=False, soft_wrap=True)
     for section in sections:
         console.print(Text(section.title, "bold"))

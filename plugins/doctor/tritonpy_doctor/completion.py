@@ -6,8 +6,6 @@ import argparse
 import inspect
 from typing import ClassVar
 
-import shtab
-
 from tritonpy import Command
 from tritonpy.plugins import PluginManager, make_plugin_manager
 
@@ -34,12 +32,16 @@ class CompletionCommand(Command):
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Print the script."""
+        import shtab  # needed only here: the overview loads all commands
+
         print(shtab.complete(all_commands(make_plugin_manager()), arguments.shell))
         return 0
 
 
 def all_commands(manager: PluginManager) -> argparse.ArgumentParser:
     """Return a parser with a subparser per command of the installed plugins."""
+    import shtab
+
     parser = argparse.ArgumentParser(prog="tritonpy")
     parser.add_argument("--version", action="store_true", help="print the version")
     subparsers = parser.add_subparsers(dest="command")

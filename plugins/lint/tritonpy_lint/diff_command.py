@@ -7,9 +7,6 @@ import dataclasses
 import json
 import sys
 
-from rich.console import Console
-from rich.text import Text
-
 from tritonpy import Command, StartupError
 from tritonpy_lint.linting import LintOptions, lint
 from tritonpy_lint.repository_diff import Action, ModelChange, ServerReader, compare, summary
@@ -69,6 +66,9 @@ def _plain(change: ModelChange) -> dict[str, object]:
 
 
 def _print(changes: list[ModelChange]) -> None:
+    from rich.console import Console  # needed only for a report
+    from rich.text import Text
+
     console = Console(highlight=False, soft_wrap=True)
     for change in changes:
         mark, style = _MARKS.get(change.action, (" ", "dim"))

@@ -6,15 +6,15 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
-
-from rich.console import Console
-from rich.text import Text
 
 from tritonpy import __version__
 from tritonpy_checks import Edit, Finding, Level, LintRule
 from tritonpy_lint.linting import OWN_CODES, LintResult
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.ADVICE: "bold cyan"}
 _SARIF_LEVELS = {Level.ERROR: "error", Level.WARNING: "warning", Level.ADVICE: "note"}
@@ -31,6 +31,9 @@ def title_and_reason(code: str, rules: Mapping[str, LintRule]) -> tuple[str, str
 
 def print_text(result: LintResult, rules: Mapping[str, LintRule]) -> None:
     """Print each finding with its line of text, then a summary; colors only on a terminal."""
+    from rich.console import Console  # needed only for a report
+    from rich.text import Text
+
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
     sources: dict[str, list[str]] = {}
     for finding in result.findings:
@@ -39,6 +42,8 @@ def print_text(result: LintResult, rules: Mapping[str, LintRule]) -> None:
 
 
 def _text(finding: Finding, rules: Mapping[str, LintRule], sources: dict[str, list[str]]) -> Text:
+    from rich.text import Text
+
     style = _STYLES[finding.level]
     text = Text()
     text.append(f"{finding.level.value}[{finding.code}]", style)
