@@ -1,21 +1,21 @@
+"""`tritonpy init` makes a model from the folder of a converted transformer."""
+
 from __future__ import annotations
 
-import subprocess
-import sys
+from pathlib import Path
 
-import tritonpy_backend_transformer
-from tritonpy_backend_transformer.backend import TransformerBackend
-
-
-def test_the_hook_names_the_backend():
-    target = tritonpy_backend_transformer.tritonpy_backends()["transformer"]
-    module, _, name = target.partition(":")
-    assert getattr(sys.modules[module], name) is TransformerBackend
+from tritonpy.config import read_config_text
+from tritonpy.plugins import make_plugin_manager
+from tritonpy_lint.linting import LintOptions, lint
+from tritonpy_lint.model_scaffold import init_model
 
 
-def test_importing_the_backend_imports_no_framework():
-    code = (
-        "import sys, tritonpy_backend_transformer.backend;"
-        "sys.exit(bool({'ctranslate2', 'tokenizers', 'torch', 'transformers'} & set(sys.modules)))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def test_a_converted_folder_becomes_a_model(encoder, tmp_path: Path) -> None:
+    made = init_model(encoder[0], tmp_path / "models", make_plugin_manager(), "embeddings")
+    assert made.backend == "transformer"
+    text = (tmp_path / "models" / "embeddings" / "config.pbtxt").read_text()
+    config = read_config_text(text).config
+    assert config.backend == "transformer"
+    assert config.input
+    assert config.output
+    assert lint(LintOptions(paths=[str(tmp_path / "models")])).findings == []

@@ -110,6 +110,12 @@ def test_the_sample_request_is_answered(repository) -> None:
         assert result.as_numpy("OUT").tolist() == [[b"done"]]
 
 
+def test_the_name_of_a_model_in_the_usual_folder_is_enough(repository, monkeypatch) -> None:
+    repository.add("words", BATCHED)
+    monkeypatch.chdir(repository.path.parent)
+    assert text_of("words").startswith("Model words: backend python")
+
+
 def test_a_model_with_errors_is_not_explained(repository, capsys) -> None:
     folder = repository.add("bad", "max_batch_size: x\n")
     assert main(["explain", str(folder)]) == 1

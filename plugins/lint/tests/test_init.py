@@ -98,6 +98,17 @@ def test_nothing_is_overwritten_and_failures_leave_nothing(folder: Path, capsys)
     assert main(["init", "seven.onnx", "other.onnx", "--name", "x"]) == 2
 
 
+def test_folders_of_transformers_say_what_is_missing(folder: Path, capsys) -> None:
+    (folder / "hub").mkdir()
+    (folder / "hub" / "model.safetensors").write_bytes(b"x")
+    assert main(["init", "hub"]) == 1
+    assert "ct2-transformers-converter --model hub" in capsys.readouterr().err
+    (folder / "converted").mkdir()
+    (folder / "converted" / "model.bin").write_bytes(b"x")
+    assert main(["init", "converted"]) == 1
+    assert "backend 'transformer'" in capsys.readouterr().err
+
+
 def test_labels_that_fit_no_output_are_noted(folder: Path, capsys) -> None:
     (folder / "labels.txt").write_text("one\ntwo\n")
     assert main(["init", "seven.onnx"]) == 0

@@ -64,7 +64,7 @@ class ExplainCommand(Command):
     """Explain a model, a field of config.pbtxt, a key of server.yaml, or a lint code.
 
         tritonpy explain                                     all topics
-        tritonpy explain models/digits                       what a client sends, how it batches
+        tritonpy explain models/digits                       a model; 'digits' is enough here
         tritonpy explain dynamic_batching.priority_levels    a field of config.pbtxt
         tritonpy explain frontends.http.port                 a key of server.yaml
         tritonpy explain D002                                a code of tritonpy lint
@@ -107,6 +107,8 @@ def explain(topic: str, *, recursive: bool = False) -> tuple[Any, list[str]]:
     folder = Path(topic)
     if folder.is_file() and folder.suffix == ".pbtxt":
         folder = folder.parent
+    if not folder.is_dir() and "/" not in topic:
+        folder = Path("models") / topic
     if folder.is_dir() and is_model(folder):
         explanation = explain_model(_read(folder, manager))
         return dataclasses.asdict(explanation), list(_model_lines(explanation))

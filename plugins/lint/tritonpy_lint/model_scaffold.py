@@ -24,7 +24,7 @@ from tritonpy_protos.model_config_pb2 import DataType, ModelConfig, ModelInput, 
 
 LABELS = "labels.txt"
 _SUFFIXES = {".pth": ".pt", ".jit": ".pt", ".engine": ".plan", ".trt": ".plan", ".pb": ".graphdef"}
-_WEIGHTS = "model.safetensors"
+_CONVERTED = "model.bin"  # of a model that CTranslate2 converted
 _PYTHON_CODE = '''"""The Python model {name}: its output is twice its input."""
 
 import triton_python_backend_utils as pb_utils
@@ -145,8 +145,8 @@ def init_python_model(name: str, repository: Path, manager: PluginManager) -> Mo
 def target_name(source: Path, manager: PluginManager) -> tuple[str, str]:
     """Return the file name and the backend for a model file, by its suffix.
 
-    A folder is a SavedModel, or a Transformer model if it contains safetensors. Raises StartupError
-    with the package that serves such files, or the known suffixes.
+    A folder is a SavedModel, or a converted transformer. Raises StartupError with the package that
+    serves such files, or the known suffixes.
     """
     known: dict[str, tuple[str, str]] = {}
     for name, backend in installed_backends(manager).items():
@@ -155,8 +155,13 @@ def target_name(source: Path, manager: PluginManager) -> tuple[str, str]:
                 known.setdefault(Path(filename).suffix, (filename, name))
     suffix = _SUFFIXES.get(source.suffix, source.suffix)
     if source.is_dir():
-        if (source / _WEIGHTS).exists() and "transformer" in installed_backends(manager):
-            return "model", "transformer"
+        if (source / _CONVERTED).exists():
+            return _transformer(source, manager)
+        if any(source.glob("*.safetensors")):
+            raise StartupError(
+                f"'{source}' is a Hugging Face model: convert it with ct2-transformers-converter "
+                f"--model {source} --output_dir {source.name}_converted, and give that folder"
+            )
         suffix = ".savedmodel" if (source / "saved_model.pb").exists() else suffix
     if suffix in known:
         return known[suffix]
@@ -169,6 +174,13 @@ def target_name(source: Path, manager: PluginManager) -> tuple[str, str]:
     raise StartupError(
         f"'{source}' is no known kind of model; known are: {', '.join(sorted(known))}"
     )
+
+
+def _transformer(source: Path, manager: PluginManager) -> tuple[str, str]:
+    if "transformer" not in installed_backends(manager):
+        package = install_command("tritonpy-backend-transformer")
+        raise StartupError(f"'{source}' needs the backend 'transformer': {package}")
+    return "model", "transformer"
 
 
 def read_config(folder: Path, manager: PluginManager) -> ModelConfig:
