@@ -13,9 +13,9 @@ from tritonpy import Command, StartupError
 from tritonpy.config import parse_byte_size
 from tritonpy.plugins import make_plugin_manager
 from tritonpy_checks import Level, Machine
+from tritonpy_checks.machine import this_machine
 from tritonpy_lint.fixing import apply, diff, plan_fixes
 from tritonpy_lint.linting import LintOptions, LintResult, lint, load_rules
-from tritonpy_lint.machine import this_machine
 from tritonpy_lint.reports import FORMATS, print_text
 
 FOUND, USAGE = 1, 2

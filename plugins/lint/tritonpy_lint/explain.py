@@ -17,10 +17,10 @@ from tritonpy import Command
 from tritonpy.config import ServerConfig
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy_checks import LintModel, LintRule
+from tritonpy_checks.machine import this_machine
 from tritonpy_checks.model_reader import ModelReader, RepositoryModel
 from tritonpy_config.model_fields import ModelField, all_fields, describe_field
 from tritonpy_lint.linting import OWN_CODES, installed_backends, is_model, load_rules, make_backends
-from tritonpy_lint.machine import this_machine
 from tritonpy_lint.model_explanation import (
     ModelExplanation,
     explain_model,

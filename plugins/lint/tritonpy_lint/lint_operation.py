@@ -9,9 +9,9 @@ from tritonpy import InvalidArgument
 from tritonpy.auth import Verb
 from tritonpy.frontend import Operation, OperationCall, OperationGroup, OperationHandler
 from tritonpy.plugins import make_plugin_manager
+from tritonpy_checks.machine import this_machine
 from tritonpy_checks.model_reader import ModelReader, RepositoryModel
 from tritonpy_lint.linting import LintResult, check_models, installed_backends, load_rules
-from tritonpy_lint.machine import this_machine
 from tritonpy_lint.reports import as_json
 
 LINT = Operation(

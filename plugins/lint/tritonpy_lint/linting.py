@@ -25,6 +25,7 @@ from tritonpy.plugins import (
 )
 from tritonpy.repository import ModelListing, Repository, RepositoryContext, redact_urls
 from tritonpy_checks import Finding, Level, LintModel, LintRule, Machine
+from tritonpy_checks.machine import this_machine
 from tritonpy_checks.model_reader import (
     InstalledBackend,
     ModelFileContent,
@@ -32,7 +33,6 @@ from tritonpy_checks.model_reader import (
     RepositoryModel,
 )
 from tritonpy_config.problem import ConfigProblem, Position
-from tritonpy_lint.machine import this_machine
 from tritonpy_lint.model_file_reader import read_model_files
 from tritonpy_lint.suppression import Suppressions
 from tritonpy_types.errors import PluginError, StartupError, TritonError

@@ -9,10 +9,11 @@ from typing import Any
 from google.protobuf.message import Message
 
 from tritonpy_checks import LintModel
+from tritonpy_checks.machine import size_text
 from tritonpy_config.fields import is_map
 from tritonpy_config.normalization import instance_specs
 from tritonpy_config.problem import child, entry
-from tritonpy_lint.rules.data_files import loaded_bytes, size_text
+from tritonpy_lint.rules.data_files import loaded_bytes
 from tritonpy_protos.model_config_pb2 import DataType, ModelConfig, ModelInput, ModelOutput
 
 _MAX_SAMPLE = 16

@@ -14,10 +14,10 @@ from tritonpy import StartupError
 from tritonpy.config import ServerConfig
 from tritonpy.plugins import PluginManager, install_command
 from tritonpy_checks import LintModel
+from tritonpy_checks.machine import this_machine
 from tritonpy_checks.model_reader import ModelReader, RepositoryModel
 from tritonpy_config.known_backends import KNOWN_FORMATS, package_of
 from tritonpy_lint.linting import installed_backends
-from tritonpy_lint.machine import this_machine
 from tritonpy_lint.model_explanation import sample_request
 from tritonpy_lint.model_file_reader import read_model_files
 from tritonpy_protos.model_config_pb2 import DataType, ModelConfig, ModelInput, ModelOutput

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tritonpy.plugins import install_command, make_plugin_manager
 from tritonpy_checks import CheckResult, CheckStatus, DoctorCheck, DoctorContext
+from tritonpy_checks.machine import CGROUP, read_kernel_file, size_text
 
-CGROUP = Path("/sys/fs/cgroup")
 SYSTEM = Path("/sys")
 PROCESSES = Path("/proc")
 DEVICES = Path("/dev")
@@ -23,23 +23,6 @@ GIB = 2**30
 _FEW_FILES, _SMALL_SHARED, _LITTLE_DISK, _LITTLE_MEMORY = 4096, 256 * 2**20, 2 * GIB, GIB
 _BACKLOG = 1024
 _RELEASE_YEAR = 2025
-
-
-def read(path: Path) -> str:
-    """Return the stripped content of a kernel file, or "" if it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def size_text(size: float) -> str:
-    """Return a number of bytes for a reader: 1.5 GiB."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{size:.4g} {unit}"
-        size /= 1024
-    raise AssertionError("every size has a unit: this is a bug")
 
 
 class Processor(DoctorCheck):
@@ -53,7 +36,7 @@ class Processor(DoctorCheck):
         total = os.cpu_count() or cores
         of = f" of {total}" if total != cores else ""
         yield CheckResult(CheckStatus.OK, f"{cores}{of} cores may be used")
-        quota, _, period = read(CGROUP / "cpu.max").partition(" ")
+        quota, _, period = read_kernel_file(CGROUP / "cpu.max").partition(" ")
         if quota.isdigit() and period.isdigit() and int(quota) / int(period) < cores:
             share = int(quota) / int(period)
             yield CheckResult(
@@ -68,14 +51,14 @@ class Processor(DoctorCheck):
                 f"the load of the machine is {load:.1f} on {cores} cores",
                 "Stop other work before you measure or serve.",
             )
-        flags = read(PROCESSES / "cpuinfo")
+        flags = read_kernel_file(PROCESSES / "cpuinfo")
         if "flags" in flags and "avx2" not in flags:
             yield CheckResult(
                 CheckStatus.WARN,
                 "the processor has no AVX2: frameworks are several times slower, or do not start",
                 "Use another machine type.",
             )
-        governor = read(SYSTEM / "devices/system/cpu/cpu0/cpufreq/scaling_governor")
+        governor = read_kernel_file(SYSTEM / "devices/system/cpu/cpu0/cpufreq/scaling_governor")
         if governor == "powersave":
             yield CheckResult(
                 CheckStatus.WARN,
@@ -99,9 +82,9 @@ class MainMemory(DoctorCheck):
     def run(self, context: DoctorContext) -> Iterator[CheckResult]:
         """Yield free memory and limits."""
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        limit = read(CGROUP / "memory.max")
+        limit = read_kernel_file(CGROUP / "memory.max")
         usable = min(total, int(limit)) if limit.isdigit() else total
-        used = read(CGROUP / "memory.current")
+        used = read_kernel_file(CGROUP / "memory.current")
         free = _available()
         if limit.isdigit() and used.isdigit():
             free = min(free, usable - int(used))
@@ -119,7 +102,7 @@ class MainMemory(DoctorCheck):
                 f"memory.budget is {size_text(budget)}, the machine has {size_text(usable)}",
                 "Lower memory.budget in server.yaml.",
             )
-        pages = read(SYSTEM / "kernel/mm/transparent_hugepage/enabled")
+        pages = read_kernel_file(SYSTEM / "kernel/mm/transparent_hugepage/enabled")
         if "[always]" in pages:
             yield CheckResult(
                 CheckStatus.OK,
@@ -129,7 +112,7 @@ class MainMemory(DoctorCheck):
 
 
 def _available() -> int:
-    for line in read(PROCESSES / "meminfo").splitlines():
+    for line in read_kernel_file(PROCESSES / "meminfo").splitlines():
         name, _, rest = line.partition(":")
         if name == "MemAvailable":
             return int(rest.split()[0]) * 1024
@@ -181,7 +164,7 @@ class ProcessLimits(DoctorCheck):
             )
         else:
             yield CheckResult(CheckStatus.OK, f"open files: {text}")
-        tasks = read(CGROUP / "pids.max")
+        tasks = read_kernel_file(CGROUP / "pids.max")
         if tasks.isdigit() and int(tasks) < _BACKLOG:
             yield CheckResult(
                 CheckStatus.WARN,
@@ -229,7 +212,7 @@ class KernelSettings(DoctorCheck):
         """Yield the length of the queue of new connections."""
         release = os.uname().release
         yield CheckResult(CheckStatus.OK, f"Linux {release}")
-        backlog = read(PROCESSES / "sys/net/core/somaxconn")
+        backlog = read_kernel_file(PROCESSES / "sys/net/core/somaxconn")
         if backlog.isdigit() and int(backlog) < _BACKLOG:
             yield CheckResult(
                 CheckStatus.WARN,
@@ -266,7 +249,7 @@ class Gpus(DoctorCheck):
     def run(self, context: DoctorContext) -> Iterator[CheckResult]:
         """Yield the GPUs and what prevents their use."""
         nodes = sorted(DEVICES.glob("nvidia[0-9]*"))
-        driver = read(self.folder / "version").partition("\n")[0]
+        driver = read_kernel_file(self.folder / "version").partition("\n")[0]
         if not nodes and not driver:
             yield CheckResult(CheckStatus.OK, "no NVIDIA GPU: models run on the CPU")
             return

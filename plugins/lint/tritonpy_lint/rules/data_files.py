@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from math import prod
 
 from tritonpy_checks import Finding, Level, LintModel, LintRule
+from tritonpy_checks.machine import size_text
 from tritonpy_config.model_files import relative_parts
 from tritonpy_config.model_fit import dims_text
 from tritonpy_lint.rules.server_rule import GOOD, TENSORS, ServerRule, python_model
@@ -318,12 +319,3 @@ def loaded_bytes(model: LintModel) -> int:
             except OSError:
                 continue
     return total
-
-
-def size_text(size: float) -> str:
-    """Return a number of bytes for a reader: 1.5 GiB."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            break
-        size /= 1024
-    return f"{size:.4g} {unit}"

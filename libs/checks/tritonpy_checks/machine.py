@@ -1,14 +1,15 @@
-"""The machine that lint and explain assume: processor cores, GPUs and memory."""
+"""The machine of this process: cores, GPUs and memory, and texts for sizes."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from tritonpy_checks import Machine
+from tritonpy_checks.lint import Machine
 
+CGROUP = Path("/sys/fs/cgroup")
+"""The limits of the container, or of the control group, that this process runs in."""
 _NVIDIA = Path("/proc/driver/nvidia/gpus")
-_CGROUP = Path("/sys/fs/cgroup")
 
 
 def this_machine() -> Machine:
@@ -18,7 +19,7 @@ def this_machine() -> Machine:
 
 def _cores() -> int:
     available = len(os.sched_getaffinity(0))
-    quota, _, period = _read(_CGROUP / "cpu.max").partition(" ")
+    quota, _, period = read_kernel_file(CGROUP / "cpu.max").partition(" ")
     if quota.isdigit() and period.isdigit():
         available = min(available, max(1, round(int(quota) / int(period))))
     return available
@@ -26,7 +27,7 @@ def _cores() -> int:
 
 def _memory() -> int:
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = _read(_CGROUP / "memory.max")
+    limit = read_kernel_file(CGROUP / "memory.max")
     return min(total, int(limit)) if limit.isdigit() else total
 
 
@@ -40,8 +41,18 @@ def _gpus() -> tuple[int, ...]:
     return tuple(range(count))
 
 
-def _read(path: Path) -> str:
+def read_kernel_file(path: Path) -> str:
+    """Return the stripped content of a file of the kernel, or "" if it cannot be read."""
     try:
-        return path.read_text("ascii").strip()
+        return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
+
+
+def size_text(size: float) -> str:
+    """Return a number of bytes for a reader: 1.5 GiB."""
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.4g} {unit}"
+        size /= 1024
+    return f"{size:.4g} GiB"
