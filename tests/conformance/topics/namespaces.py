@@ -58,7 +58,7 @@ TOPIC = topic(
             post("/v2/repository/models/named_here/unload", {"parameters": {"unload_dependents": True}}),
             IndexEntry("named_here"), number("named_second"), number("stood_on", "IN"),
         ),
-        named("does not fit", load("named_here", {"platform": "ensemble", "input": [{"name": "X", "data_type": "TYPE_FP32", "dims": [-1]}], "output": [{"name": "Y", "data_type": "TYPE_INT32", "dims": [-1]}], "ensemble_scheduling": {"step": [{"model_name": "stood_on", "model_version": -1, "input_map": {"IN": "X"}, "output_map": {"OUT": "Y"}}]}}), IndexEntry("named_here")),
+        named("does not fit", load("named_here"), unload("named_here"), load("named_here", {"platform": "ensemble", "input": [{"name": "X", "data_type": "TYPE_FP32", "dims": [-1]}], "output": [{"name": "Y", "data_type": "TYPE_INT32", "dims": [-1]}], "ensemble_scheduling": {"step": [{"model_name": "stood_on", "model_version": -1, "input_map": {"IN": "X"}, "output_map": {"OUT": "Y"}}]}}), IndexEntry("named_here")),
         named("a name that is nowhere", load("not_there"), unload("not_there"), number("not_there")),
         named("metrics", load("named_here"), load("named_second"), number("named_here"), Families("nv_inference_request_success", values=True), Families("nv_inference_pending")),
     ],
