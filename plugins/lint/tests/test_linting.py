@@ -223,7 +223,7 @@ def test_a_missing_path_is_an_error_for_the_caller(tmp_path: Path) -> None:
         check(tmp_path / "none")
 
 
-def test_a_thousand_models_need_one_pass(repository) -> None:
+def test_many_models_are_checked_together(repository) -> None:
     for number in range(200):
         repository.add(f"model_{number}")
     assert check(repository.path) == []

@@ -11,11 +11,10 @@ from typing import ClassVar
 
 from tritonpy import Command, StartupError
 from tritonpy.config import parse_byte_size
-from tritonpy.plugins import make_plugin_manager
 from tritonpy_checks import Level, Machine
 from tritonpy_checks.machine import this_machine
 from tritonpy_lint.fixing import apply, diff, plan_fixes
-from tritonpy_lint.linting import LintOptions, LintResult, lint, load_rules
+from tritonpy_lint.linting import LintOptions, LintResult, lint
 from tritonpy_lint.reports import FORMATS, print_text
 
 FOUND, USAGE = 1, 2
@@ -78,12 +77,11 @@ class LintCommand(Command):
             return self._status(result, arguments)
         if arguments.fix:
             result = self._fixed(result, options, arguments.unsafe_fixes)
-        rules = load_rules(make_plugin_manager())
         name = "json" if arguments.json else arguments.format
         if name == "text":
-            print_text(result, rules)
+            print_text(result)
         else:
-            print(FORMATS[name](result, rules))
+            print(FORMATS[name](result))
         return self._status(result, arguments)
 
     def _options(self, arguments: argparse.Namespace) -> LintOptions:

@@ -14,20 +14,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tritonpy import Command
-from tritonpy.config import ServerConfig
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy_checks import LintModel, LintRule
-from tritonpy_checks.machine import this_machine
-from tritonpy_checks.model_reader import ModelReader, RepositoryModel
 from tritonpy_config.model_fields import ModelField, all_fields, describe_field
-from tritonpy_lint.linting import OWN_CODES, installed_backends, is_model, load_rules, make_backends
+from tritonpy_lint.linting import OWN_CODES, is_model, load_rules, read_model
 from tritonpy_lint.model_explanation import (
     ModelExplanation,
     explain_model,
     shortened_sample,
     table,
 )
-from tritonpy_lint.model_file_reader import read_model_files
 from tritonpy_lint.server_keys import ServerKey, server_keys
 
 UNKNOWN, USAGE = 1, 2
@@ -229,20 +225,10 @@ def _key_lines(key: ServerKey, keys: Mapping[str, ServerKey]) -> Iterator[str]:
 
 
 def _read(folder: Path, manager: PluginManager) -> LintModel:
-    """Return the model in `folder`, with the configurations of its neighbors for an ensemble."""
-    folder = folder.resolve()
-    server = ServerConfig()
-    machine = this_machine()
-    backends = make_backends(manager, server)
-    reader = ModelReader(installed_backends(manager), machine, has_folder=backends.folders.has)
-    models = reader.read(
-        [RepositoryModel.of(folder)],
-        lambda found: read_model_files(found, server, machine.memory, lambda _text: None),
-    )
-    model = models[folder.name]
+    model = read_model(folder.resolve(), manager)
     if model.config is None or not model.is_complete:
         raise ValueError(
-            f"the configuration of '{folder}' has errors: run tritonpy lint '{folder}'"
+            f"the configuration of '{model.folder}' has errors: run tritonpy lint '{model.folder}'"
         )
     return model
 

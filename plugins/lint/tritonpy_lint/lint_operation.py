@@ -61,4 +61,4 @@ def check_config(call: OperationCall) -> object:
     )
     rules = load_rules(manager)
     found = check_models(list(models.values()), rules)[id(models[name])]
-    return json.loads(as_json(LintResult(found, list(models.values())), rules))
+    return json.loads(as_json(LintResult(found, list(models.values()), rules)))

@@ -32,7 +32,8 @@ from tritonpy_checks.model_reader import (
     ModelReader,
     RepositoryModel,
 )
-from tritonpy_config.problem import ConfigProblem, Position
+from tritonpy_config.config_file import with_positions
+from tritonpy_config.problem import Positions
 from tritonpy_lint.model_file_reader import read_model_files
 from tritonpy_lint.suppression import Suppressions
 from tritonpy_types.errors import PluginError, StartupError, TritonError
@@ -82,10 +83,11 @@ class LintOptions:
 
 @dataclass(slots=True)
 class LintResult:
-    """The findings in the order of files and lines, and the models that were checked."""
+    """The findings in the order of files and lines, the models that were checked, and the rules."""
 
     findings: list[Finding] = field(default_factory=list)
     models: list[LintModel] = field(default_factory=list)
+    rules: Mapping[str, LintRule] = field(default_factory=dict)
 
     def count(self, level: Level) -> int:
         """Return the number of findings of a level."""
@@ -104,7 +106,7 @@ def lint(options: LintOptions) -> LintResult:
     Raises StartupError for a path that does not exist.
     """
     result = LintResult()
-    server, problems = _read_server(options.server)
+    server, positions, problems = _read_server(options.server)
     result.findings += problems
     settings = server.lint
     options = replace(
@@ -114,9 +116,9 @@ def lint(options: LintOptions) -> LintResult:
     )
     manager = make_plugin_manager(disable=server.plugins.disable)
     if options.server is not None:
-        result.findings += _plugin_problems(options.server, server, manager)
-    rules = load_rules(manager)
-    _check_places(_places(options, server), options, server, manager, rules, result)
+        result.findings += _plugin_problems(options.server, server, positions, manager)
+    result.rules = load_rules(manager)
+    _check_places(_places(options, server), options, server, manager, result)
     result.findings = sorted(
         (each for each in result.findings if _is_selected(each.code, options)), key=_order
     )
@@ -167,7 +169,6 @@ def _check_places(
     options: LintOptions,
     server: ServerConfig,
     manager: PluginManager,
-    rules: Mapping[str, LintRule],
     result: LintResult,
 ) -> None:
     """Check the models of all places together: an ensemble may need those of another place."""
@@ -190,12 +191,12 @@ def _check_places(
     describe = partial(_describe, server, options) if options.model_files else None
     options.progress(f"reading {sum(len(models) for _, models in listed)} models")
     found = reader.read_all([models for _, models in listed], describe)
-    findings = check_models([model for models in found for model in models.values()], rules)
+    findings = check_models([model for models in found for model in models.values()], result.rules)
     for (place, _), models in zip(listed, found, strict=True):
         reported = [models[place.model]] if place.model else list(models.values())
         result.models += reported
         for model in reported:
-            result.findings += _not_ignored(model, findings[id(model)], rules)
+            result.findings += _not_ignored(model, findings[id(model)], result.rules)
     if options.server is not None and not options.paths and not server.model_namespacing:
         result.findings += _duplicates(found)
 
@@ -331,42 +332,42 @@ def _not_ignored(
         )
 
 
-def _read_server(file: Path | None) -> tuple[ServerConfig, list[Finding]]:
-    """Return the configuration and its problems; the default one if it cannot be decoded."""
+def _read_server(file: Path | None) -> tuple[ServerConfig, Positions, list[Finding]]:
+    """Return the configuration, the positions of its keys, and its problems.
+
+    The configuration is the default one if the file cannot be decoded.
+    """
     if file is None:
-        return ServerConfig(), []
+        return ServerConfig(), Positions(), []
+    positions = Positions()
     try:
         raw, positions = read_server_yaml(file)
+        return decode_server_config(anchor_paths(raw, file.parent)), positions, []
     except InvalidServerConfig as error:
-        return ServerConfig(), _server_findings(file, error)
-    try:
-        return decode_server_config(anchor_paths(raw, file.parent)), []
-    except InvalidServerConfig as error:
-        located = error.located(
-            lambda problem: _at(problem, positions.nearest(problem.path)), str(file)
-        )
-        return ServerConfig(), _server_findings(file, located)
+        return ServerConfig(), positions, _server_findings(file, error, positions)
 
 
-def _plugin_problems(file: Path, server: ServerConfig, manager: PluginManager) -> list[Finding]:
+def _plugin_problems(
+    file: Path, server: ServerConfig, positions: Positions, manager: PluginManager
+) -> list[Finding]:
     try:
         check_plugin_options(server, manager)
     except InvalidServerConfig as error:
-        _, positions = read_server_yaml(file)
-        return _server_findings(
-            file,
-            error.located(lambda each: _at(each, positions.nearest(each.path)), str(file)),
-        )
+        return _server_findings(file, error, positions)
     return []
 
 
-def _at(problem: ConfigProblem, place: Position | None) -> ConfigProblem:
-    if place is None:
-        return problem
-    return replace(problem, line=place.line, column=place.column)
+def read_model(folder: Path, manager: PluginManager) -> LintModel:
+    """Return the model in a local folder, with the tensors of its file, read by itself alone."""
+    server, machine = ServerConfig(), this_machine()
+    reader = ModelReader(
+        installed_backends(manager), machine, has_folder=make_backends(manager, server).folders.has
+    )
+    describe = partial(_describe, server, LintOptions(machine=machine))
+    return reader.read([RepositoryModel.of(folder)], describe)[folder.name]
 
 
-def _server_findings(file: Path, error: InvalidServerConfig) -> list[Finding]:
+def _server_findings(file: Path, error: InvalidServerConfig, positions: Positions) -> list[Finding]:
     return [
         Finding(
             SERVER_YAML,
@@ -378,7 +379,7 @@ def _server_findings(file: Path, error: InvalidServerConfig) -> list[Finding]:
             each.line,
             each.column,
         )
-        for each in error.problems
+        for each in with_positions(error.problems, positions)
     ]
 
 

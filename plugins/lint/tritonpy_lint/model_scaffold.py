@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Any
 
 from tritonpy import StartupError
-from tritonpy.config import ServerConfig
 from tritonpy.plugins import PluginManager, install_command
-from tritonpy_checks import LintModel
-from tritonpy_checks.machine import this_machine
-from tritonpy_checks.model_reader import ModelReader, RepositoryModel
 from tritonpy_config.known_backends import KNOWN_FORMATS, package_of
-from tritonpy_lint.linting import installed_backends
+from tritonpy_lint.linting import installed_backends, read_model
 from tritonpy_lint.model_explanation import sample_request
-from tritonpy_lint.model_file_reader import read_model_files
 from tritonpy_protos.model_config_pb2 import DataType, ModelConfig, ModelInput, ModelOutput
 
 LABELS = "labels.txt"
@@ -188,13 +182,7 @@ def read_config(folder: Path, manager: PluginManager) -> ModelConfig:
 
     Raises StartupError if its backend cannot read the file.
     """
-    machine = this_machine()
-
-    def describe(found: Any) -> Mapping[str, Any]:
-        return read_model_files(found, ServerConfig(), machine.memory, lambda _text: None)
-
-    reader = ModelReader(installed_backends(manager), machine)
-    model: LintModel = reader.read([RepositoryModel.of(folder)], describe)[folder.name]
+    model = read_model(folder, manager)
     problem = next((each for each in model.problems if each.code in {"F009", "B002"}), None)
     if problem is not None or model.config is None:
         text = problem.text if problem is not None else "no backend can read it"

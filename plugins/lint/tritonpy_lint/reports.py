@@ -29,7 +29,7 @@ def title_and_reason(code: str, rules: Mapping[str, LintRule]) -> tuple[str, str
     return OWN_CODES.get(code, (code, ""))
 
 
-def print_text(result: LintResult, rules: Mapping[str, LintRule]) -> None:
+def print_text(result: LintResult) -> None:
     """Print each finding with its line of text, then a summary; colors only on a terminal."""
     from rich.console import Console  # needed only for a report
     from rich.text import Text
@@ -37,7 +37,7 @@ def print_text(result: LintResult, rules: Mapping[str, LintRule]) -> None:
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
     sources: dict[str, list[str]] = {}
     for finding in result.findings:
-        console.print(_text(finding, rules, sources))
+        console.print(_text(finding, result.rules, sources))
     console.print(Text(summary(result)))
 
 
@@ -111,7 +111,7 @@ def summary(result: LintResult) -> str:
     return f"{text} 'tritonpy explain {example}' explains a code."
 
 
-def as_json(result: LintResult, rules: Mapping[str, LintRule]) -> str:
+def as_json(result: LintResult) -> str:
     """Return one JSON object with the findings, the models and the counts."""
     return json.dumps(
         {
@@ -125,7 +125,7 @@ def as_json(result: LintResult, rules: Mapping[str, LintRule]) -> str:
                     "column": each.column,
                     "key": each.key,
                     "message": each.message,
-                    "reason": title_and_reason(each.code, rules)[1],
+                    "reason": title_and_reason(each.code, result.rules)[1],
                     "advice": each.advice,
                     "fix": None
                     if each.fix is None
@@ -140,14 +140,14 @@ def as_json(result: LintResult, rules: Mapping[str, LintRule]) -> str:
     )
 
 
-def as_sarif(result: LintResult, rules: Mapping[str, LintRule]) -> str:
+def as_sarif(result: LintResult) -> str:
     """Return a SARIF 2.1.0 log, which code hosts show next to the lines."""
     codes = sorted({each.code for each in result.findings})
     described = [
         {
             "id": code,
-            "shortDescription": {"text": title_and_reason(code, rules)[0]},
-            "fullDescription": {"text": title_and_reason(code, rules)[1]},
+            "shortDescription": {"text": title_and_reason(code, result.rules)[0]},
+            "fullDescription": {"text": title_and_reason(code, result.rules)[1]},
         }
         for code in codes
     ]
@@ -187,11 +187,11 @@ def _sarif_result(finding: Finding, codes: list[str]) -> dict[str, Any]:
     return found
 
 
-def as_github(result: LintResult, rules: Mapping[str, LintRule]) -> str:
+def as_github(result: LintResult) -> str:
     """Return one workflow command of GitHub Actions per finding, then the summary."""
     lines = []
     for each in result.findings:
-        title = _escaped(f"{each.code} {title_and_reason(each.code, rules)[0]}").replace(
+        title = _escaped(f"{each.code} {title_and_reason(each.code, result.rules)[0]}").replace(
             ",", "%2C"
         ).replace(":", "%3A")  # fmt: skip
         place = f"file={_relative(each.file)}"
@@ -202,7 +202,7 @@ def as_github(result: LintResult, rules: Mapping[str, LintRule]) -> str:
     return "\n".join([*lines, summary(result)])
 
 
-def as_junit(result: LintResult, rules: Mapping[str, LintRule]) -> str:
+def as_junit(result: LintResult) -> str:
     """Return a JUnit report with one test case per model; errors are failures."""
     suite = ET.Element("testsuite", name="tritonpy lint", tests=str(len(result.models)))
     names = [model.name for model in result.models]
@@ -212,7 +212,7 @@ def as_junit(result: LintResult, rules: Mapping[str, LintRule]) -> str:
         own = [each for each in result.findings if each.model == name]
         errors = [each for each in own if each.level is Level.ERROR]
         for each in errors:
-            title = title_and_reason(each.code, rules)[0]
+            title = title_and_reason(each.code, result.rules)[0]
             failure = ET.SubElement(case, "failure", type=each.code, message=title)
             failure.text = f"{each.file}:{each.line or 1}: {each.message}. {each.advice}"
         others_text = [f"{each.code}: {each.message}" for each in own if each not in errors]
@@ -233,7 +233,7 @@ def _relative(file: str) -> str:
         return path.as_posix()
 
 
-FORMATS: Mapping[str, Callable[[LintResult, Mapping[str, LintRule]], str]] = {
+FORMATS: Mapping[str, Callable[[LintResult], str]] = {
     "json": as_json,
     "sarif": as_sarif,
     "github": as_github,
