@@ -18,8 +18,8 @@ from struct import Struct
 
 import uvloop
 
-from tritonpy_bench.wire.grpc_channel import reset_error, status_error
-from tritonpy_bench.wire.http2_connection import ClientConnection, ClientStream
+from tritonpy_load_generator.wire.grpc_channel import reset_error, status_error
+from tritonpy_load_generator.wire.http2_connection import ClientConnection, ClientStream
 from tritonpy_protos import grpc_service_pb2 as pb
 
 HEADERS = (

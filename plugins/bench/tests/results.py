@@ -4,11 +4,31 @@ from __future__ import annotations
 
 import msgspec
 
-from tritonpy_bench.figures.histogram import make_histogram
-from tritonpy_bench.figures.server_share import COUNTS, ServerShare, StageShare
+from tritonpy_bench.options import BenchOptions
 from tritonpy_bench.report.result import FORMAT, LevelResult, Result, TimelinePoint, figures
+from tritonpy_load_generator.figures.histogram import make_histogram
+from tritonpy_load_generator.figures.server_share import COUNTS, ServerShare, StageShare
+from tritonpy_load_generator.target.metadata import (
+    ModelDescription,
+    ServerDescription,
+    TargetDescription,
+    TensorDescription,
+)
 
 US = 1000
+TARGET = TargetDescription(
+    ServerDescription("toy", "1", ("binary_tensor_data",)),
+    ModelDescription(
+        "m",
+        "",
+        (TensorDescription("A", "INT32", (3,)),),
+        (TensorDescription("OUT", "FP32", (-1,)),),
+    ),
+)
+
+
+def options(**more):
+    return BenchOptions(model="m", **more)
 
 
 def level(value=1.0, latencies=(100, 200, 300), **more):

@@ -247,7 +247,7 @@ def test_the_help_of_other_commands_does_not_import_bench_modules():
     for module in (
         "tritonpy_bench.session",
         "tritonpy_bench.options",
-        "tritonpy_bench.wire",
+        "tritonpy_load_generator.wire",
         "tritonpy_bench.report",
     ):
         assert module not in loaded

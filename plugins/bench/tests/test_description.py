@@ -4,10 +4,9 @@ import pytest
 
 from tritonpy import StartupError
 from tritonpy_bench.options import BenchOptions
-from tritonpy_bench.target.control import RequestRejected
-from tritonpy_bench.target.description import describe, open_control, read_statistics
-
-from .toy_http import METADATA, http_response, kserve, toy_http
+from tritonpy_load_generator.target.control import RequestRejected
+from tritonpy_load_generator.target.description import describe, open_control, read_statistics
+from tritonpy_testing.toy_http import METADATA, http_response, kserve, toy_http
 
 
 def describe_model(server, name, protocol):

@@ -4,13 +4,12 @@ import io
 
 from rich.console import Console
 
-from tritonpy_bench.figures.histogram import make_histogram
-from tritonpy_bench.figures.snapshot import Snapshot
 from tritonpy_bench.report.live_view import LiveView, sparkline
 from tritonpy_bench.report.plain_view import PlainView
+from tritonpy_load_generator.figures.histogram import make_histogram
+from tritonpy_load_generator.figures.snapshot import Snapshot
 
-from .metadata import INTS, model, options, target
-from .results import level
+from .results import TARGET, level, options
 
 
 def snapshot(**more):
@@ -28,7 +27,7 @@ def test_bars_are_as_high_as_their_values():
 def test_the_live_view_shows_progress_and_keeps_the_results():
     out = io.StringIO()
     view = LiveView(Console(file=out, force_terminal=True, width=120), options())
-    view.begin(target(model(INTS)), ["no statistics"])
+    view.begin(TARGET, ["no statistics"])
     view.update(4, 0, snapshot())
     view.update(4, 2, snapshot(errors={"[red]no room[/red]": 3}, in_flight=9))
     view.measured(level(4.0))
@@ -46,7 +45,7 @@ def test_the_live_view_shows_progress_and_keeps_the_results():
 def test_without_a_terminal_each_finished_level_is_printed():
     out = io.StringIO()
     view = PlainView(out)
-    view.begin(target(model(INTS)), ["no statistics"])
+    view.begin(TARGET, ["no statistics"])
     view.update(1, 1, snapshot(errors={"no": 2}))
     view.measured(level())
     view.end()

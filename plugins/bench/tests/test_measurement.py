@@ -6,12 +6,13 @@ import msgspec
 import pytest
 
 from tritonpy import StartupError
-from tritonpy_bench.figures.histogram import make_histogram
-from tritonpy_bench.figures.snapshot import Snapshot
 from tritonpy_bench.level_summary import make_level_result
 from tritonpy_bench.measurement import GRACE_S, INTERRUPTED_GRACE_S, LevelMeasurement
+from tritonpy_load_generator.figures.histogram import make_histogram
+from tritonpy_load_generator.figures.snapshot import Snapshot
+from tritonpy_load_generator.options import LoadLevel
 
-from .metadata import options
+from .results import options
 
 S = 1_000_000_000
 
@@ -72,7 +73,7 @@ def test_windows_follow_each_other_until_they_agree():
     assert (result.windows, result.stable, result.requests) == (5, True, 30)  # the last three
     assert result.requests_per_s == 10
     assert result.inferences_per_s == 20
-    assert load.calls == [("start", 4), ("stop", GRACE_S)]
+    assert load.calls == [("start", LoadLevel(4)), ("stop", GRACE_S)]
     assert len(result.timeline) == len(found.snapshots) == 5
 
 

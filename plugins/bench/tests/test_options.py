@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy_bench.options import BadUsage, BenchOptions, check_options, make_options
+from tritonpy_bench.options import BenchOptions, check_options, make_options
 from tritonpy_bench.sweep import LoadRange
+from tritonpy_load_generator.options import BadUsage
 
 
 def test_the_model_is_the_argument_or_the_flag():

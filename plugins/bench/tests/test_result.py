@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_bench.figures.histogram import make_histogram
-from tritonpy_bench.options import BadUsage
 from tritonpy_bench.report.result import figures, read_results, write_json
+from tritonpy_load_generator.figures.histogram import make_histogram
+from tritonpy_load_generator.options import BadUsage
 
 from .results import level, result
 

@@ -14,8 +14,7 @@ import psutil
 import pytest
 
 from tritonpy.cli import main
-
-from .toy_http import http_response, kserve, toy_http
+from tritonpy_testing.toy_http import http_response, kserve, toy_http
 
 RUN = [sys.executable, "-m", "tritonpy", "bench"]
 
@@ -150,7 +149,7 @@ def workers_of(process):
     return [
         child
         for child in psutil.Process(process.pid).children()
-        if "tritonpy_bench.client.worker" in child.cmdline()
+        if "tritonpy_load_generator.client.worker" in child.cmdline()
     ]
 
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_bench.figures.histogram import make_histogram
-from tritonpy_bench.figures.snapshot import Snapshot
-from tritonpy_bench.figures.stability import Window, window, windows_agree
+from tritonpy_bench.stability import Window, window, windows_agree
+from tritonpy_load_generator.figures.histogram import make_histogram
+from tritonpy_load_generator.figures.snapshot import Snapshot
 
 figures = st.floats(0.001, 1e9)
 windows = st.lists(st.builds(Window, figures, figures), min_size=3, max_size=8)

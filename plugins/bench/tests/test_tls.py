@@ -8,9 +8,9 @@ import trustme
 
 from tritonpy.cli import main
 from tritonpy_testing import ModelRepository, running_server
+from tritonpy_testing.toy_http import http_response, kserve, toy_http
 
 from .bench_models import BenchModels, write_models
-from .toy_http import http_response, kserve, toy_http
 
 
 @pytest.fixture(scope="module")

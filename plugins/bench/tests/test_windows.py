@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from tritonpy_bench.figures.histogram import make_histogram
-from tritonpy_bench.figures.snapshot import Snapshot
 from tritonpy_bench.options import BenchOptions
 from tritonpy_bench.windows import is_level_complete, is_stable, is_window_complete, plan
+from tritonpy_load_generator.figures.histogram import make_histogram
+from tritonpy_load_generator.figures.snapshot import Snapshot
 
 
 def snapshot(succeeded=1, errors=0, finished=False):

@@ -63,7 +63,7 @@ class BenchCommand(Command):
 
         Raises StartupError if no server answers.
         """
-        from tritonpy_bench.options import BadUsage
+        from tritonpy_load_generator.options import BadUsage
 
         try:
             return _compare(arguments) if arguments.report else _measure(arguments)
@@ -97,9 +97,9 @@ def _measure(arguments: argparse.Namespace) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from tritonpy_bench.options import BadUsage
     from tritonpy_bench.report.html import write_html
     from tritonpy_bench.report.result import read_results
+    from tritonpy_load_generator.options import BadUsage
 
     if arguments.html is None:
         raise BadUsage("--report needs an output file: -o report.html")

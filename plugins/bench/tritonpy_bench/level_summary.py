@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from tritonpy_bench.figures.client_verdict import client_warnings
-from tritonpy_bench.figures.server_share import combine
-from tritonpy_bench.figures.snapshot import Snapshot, join_consecutive
-from tritonpy_bench.figures.stability import AGREEING, window
 from tritonpy_bench.measurement import MeasuredLevel
 from tritonpy_bench.options import BenchOptions
 from tritonpy_bench.report.result import LevelResult, TimelinePoint, figures
+from tritonpy_bench.stability import AGREEING, window
 from tritonpy_bench.windows import is_stable
+from tritonpy_load_generator.figures.client_verdict import client_warnings
+from tritonpy_load_generator.figures.server_share import combine
+from tritonpy_load_generator.figures.snapshot import Snapshot, join_consecutive
 
 _UNANSWERED_NS = 1_000_000_000
 

@@ -10,10 +10,11 @@ from typing import Protocol
 
 import msgspec
 
-from tritonpy_bench.figures.server_share import Reading, ServerShare, statistics_between
-from tritonpy_bench.figures.snapshot import Snapshot, join_consecutive
 from tritonpy_bench.options import BenchOptions
 from tritonpy_bench.windows import is_level_complete, is_window_complete, plan
+from tritonpy_load_generator.figures.server_share import Reading, ServerShare, statistics_between
+from tritonpy_load_generator.figures.snapshot import Snapshot, join_consecutive
+from tritonpy_load_generator.options import LoadLevel
 
 Readings = dict[str, Sequence[Reading]]
 GRACE_S = 5.0
@@ -23,7 +24,7 @@ INTERRUPTED_GRACE_S = 0.5
 class Load(Protocol):
     """A load generator, such as the pool of client processes."""
 
-    async def start(self, level: float) -> None:
+    async def start(self, level: LoadLevel) -> None:
         """Start the load of a level."""
 
     async def take_snapshot(self) -> Snapshot:
@@ -77,7 +78,7 @@ class LevelMeasurement:
         self._snapshots: list[Snapshot] = []
         windows: list[MeasuredWindow] = []
         before = await asyncio.to_thread(self._read)
-        await self._load.start(level)
+        await self._load.start(self._options.load_level(level))
         self._due = time.monotonic()
         try:
             while (

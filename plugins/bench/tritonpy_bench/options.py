@@ -1,4 +1,4 @@
-"""Options of a benchmark, as plain values that can be sent to client processes."""
+"""Options of a benchmark."""
 
 from __future__ import annotations
 
@@ -6,25 +6,15 @@ from typing import Any, Literal
 
 import msgspec
 
-from tritonpy import StartupError
 from tritonpy_bench.sweep import LoadRange
+from tritonpy_load_generator.options import BadUsage, LoadLevel, LoadOptions
 
 
-class BadUsage(StartupError):
-    """An invalid command line, or an invalid file that it names. The exit status is 2."""
-
-
-class BenchOptions(msgspec.Struct, kw_only=True, frozen=True):
+class BenchOptions(LoadOptions, kw_only=True, frozen=True):
     """The options of one benchmark, named as their flags; `flags.py` explains each of them."""
 
-    model: str
-    model_version: str = ""
-    url: str = ""
-    protocol: Literal["http", "grpc"] = "http"
-    batch: int = 1
     concurrency_range: LoadRange | None = None
     request_rate_range: LoadRange | None = None
-    request_intervals: str | None = None
     request_distribution: Literal["constant", "poisson"] = "constant"
     binary_search: bool = False
     measurement_interval: float = 5000.0
@@ -34,38 +24,7 @@ class BenchOptions(msgspec.Struct, kw_only=True, frozen=True):
     max_trials: int = 10
     percentile: int | None = None
     latency_threshold: float = 0.0
-    request_count: int = 0
-    warmup_request_count: int = 0
-    client_processes: int = 1
-    max_in_flight: int = 512
-    connections: int = 0
-    seed: int = 1
-    input_data: tuple[str, ...] = ("random",)
-    shape: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    string_length: int = 128
-    string_data: str | None = None
-    request_parameter: tuple[tuple[str, str | int | float | bool], ...] = ()
-    input_tensor_format: Literal["auto", "binary", "json"] = "auto"
-    output_tensor_format: Literal["auto", "binary", "json"] = "auto"
-    shared_memory: Literal["none", "system"] = "none"
-    output_shared_memory_size: int = 102_400
-    num_of_sequences: int = 4
-    sequence_length: int | None = None
-    sequence_length_variation: float = 20.0
-    sequence_id_range: tuple[int, int | None] = (1, None)
-    streaming: bool = False
-    grpc_compression_algorithm: Literal["none", "gzip", "deflate"] = "none"
-    headers: tuple[tuple[str, str], ...] = ()
     bls_composing_models: tuple[str, ...] = ()
-    ssl_grpc_use_ssl: bool = False
-    ssl_grpc_root_certifications_file: str | None = None
-    ssl_grpc_private_key_file: str | None = None
-    ssl_grpc_certificate_chain_file: str | None = None
-    ssl_https_verify_peer: int = 1
-    ssl_https_verify_host: int = 2
-    ssl_https_ca_certificates_file: str | None = None
-    ssl_https_client_certificate_file: str | None = None
-    ssl_https_private_key_file: str | None = None
 
     @property
     def open_loop(self) -> bool:
@@ -78,6 +37,14 @@ class BenchOptions(msgspec.Struct, kw_only=True, frozen=True):
         if self.request_intervals is not None:
             return LoadRange(1, 1)
         return self.request_rate_range or self.concurrency_range or LoadRange(1, 1)
+
+    def load_level(self, value: float) -> LoadLevel:
+        """Return a level of `levels` with its arrivals."""
+        if self.request_intervals is not None:
+            return LoadLevel(value, "intervals", self.seed)
+        if self.request_rate_range is not None:
+            return LoadLevel(value, self.request_distribution, self.seed)
+        return LoadLevel(value)
 
 
 def make_options(named: dict[str, Any], model: str | None) -> BenchOptions:

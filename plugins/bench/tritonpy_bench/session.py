@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import Protocol
 
 from tritonpy import StartupError, __version__
-from tritonpy_bench.client.pool import ClientPool
-from tritonpy_bench.figures.snapshot import Snapshot
-from tritonpy_bench.inputs.corpus import make_corpus
 from tritonpy_bench.level_summary import make_level_result
-from tritonpy_bench.load.arrivals import read_intervals
 from tritonpy_bench.measurement import LevelMeasurement, Readings
-from tritonpy_bench.options import BadUsage, BenchOptions
+from tritonpy_bench.options import BenchOptions
 from tritonpy_bench.report.result import FORMAT, LevelResult, Result
 from tritonpy_bench.sweep import Outcome, next_level
-from tritonpy_bench.target.control import ControlClient
-from tritonpy_bench.target.description import describe, open_control, read_statistics
-from tritonpy_bench.target.metadata import ModelDescription, TargetDescription
+from tritonpy_load_generator.client.pool import ClientPool
+from tritonpy_load_generator.figures.snapshot import Snapshot
+from tritonpy_load_generator.inputs.corpus import make_corpus
+from tritonpy_load_generator.loops.arrivals import read_intervals
+from tritonpy_load_generator.options import BadUsage
+from tritonpy_load_generator.target.control import ControlClient
+from tritonpy_load_generator.target.description import describe, open_control, read_statistics
+from tritonpy_load_generator.target.metadata import ModelDescription, TargetDescription
 
 
 class View(Protocol):

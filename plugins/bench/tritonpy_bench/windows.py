@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tritonpy_bench.figures.snapshot import Snapshot
-from tritonpy_bench.figures.stability import window, windows_agree
 from tritonpy_bench.options import BenchOptions
+from tritonpy_bench.stability import window, windows_agree
+from tritonpy_load_generator.figures.snapshot import Snapshot
 
 SNAPSHOT_INTERVAL_S = 0.5
 COUNTED_SNAPSHOT_INTERVAL_S = 0.1  # the last request ends a level

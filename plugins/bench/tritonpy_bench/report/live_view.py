@@ -11,12 +11,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from tritonpy_bench.figures.snapshot import Snapshot
 from tritonpy_bench.options import BenchOptions
 from tritonpy_bench.report.result import LevelResult
 from tritonpy_bench.report.text import level_lines
 from tritonpy_bench.report.wording import duration, level_name, rate, verdict
-from tritonpy_bench.target.metadata import TargetDescription
+from tritonpy_load_generator.figures.snapshot import Snapshot
+from tritonpy_load_generator.target.metadata import TargetDescription
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60

@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
-from tritonpy_bench.figures.snapshot import Snapshot
 from tritonpy_bench.report.result import LevelResult
 from tritonpy_bench.report.text import level_lines
 from tritonpy_bench.report.wording import duration, rate
-from tritonpy_bench.target.metadata import TargetDescription
+from tritonpy_load_generator.figures.snapshot import Snapshot
+from tritonpy_load_generator.target.metadata import TargetDescription
 
 _PAUSE_S = 5.0
 

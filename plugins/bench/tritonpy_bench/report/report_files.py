@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from tritonpy import StartupError
-from tritonpy_bench.options import BadUsage
 from tritonpy_bench.report.csv_report import write_csv
 from tritonpy_bench.report.html import write_html
 from tritonpy_bench.report.result import Result, write_json
+from tritonpy_load_generator.options import BadUsage
 
 
 def check_output_paths(arguments: argparse.Namespace) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from tritonpy_bench.figures.histogram import LatencyHistogram
-from tritonpy_bench.figures.server_share import ServerShare
-from tritonpy_bench.options import BadUsage
+from tritonpy_load_generator.figures.histogram import LatencyHistogram
+from tritonpy_load_generator.figures.server_share import ServerShare
+from tritonpy_load_generator.options import BadUsage
 
 FORMAT = 1
 CURVE = (

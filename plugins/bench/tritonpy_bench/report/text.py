@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tritonpy_bench.figures.server_share import ServerShare
 from tritonpy_bench.report.result import Figures, LevelResult
 from tritonpy_bench.report.wording import duration, level_name, rate, verdict, windows
+from tritonpy_load_generator.figures.server_share import ServerShare
 
 
 def level_lines(result: LevelResult, decoupled: bool) -> Iterator[str]:
