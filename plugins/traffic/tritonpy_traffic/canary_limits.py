@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
-from tritonpy_traffic.confidence_bounds import lower_bound, rate_exceeds, upper_bound
+from tritonpy_metrics.confidence_bounds import lower_bound, rate_exceeds, upper_bound
 from tritonpy_traffic.latencies import Latencies
 from tritonpy_traffic.spec import CanaryLimits
 

@@ -1,4 +1,4 @@
-"""Confidence bounds for a failure rate that remain valid if checked any number of times.
+"""Confidence bounds for a failure rate and a mean that remain valid if checked any number of times.
 
 A fixed-sample significance test, repeated after every response, would eventually reject every
 canary. These bounds use a test martingale: the likelihood of the outcomes under a uniform mixture
@@ -9,9 +9,13 @@ is at most alpha.
 
 from __future__ import annotations
 
-from math import lgamma, log
+from collections.abc import Sequence
+from math import inf, lgamma, log, sqrt
 
 _HALVINGS = 40
+_PRIOR = 1.0
+"""The prior weight of the mixture over means, in values; 1 suits effects of a standard deviation."""
+_LEAST_SPREAD = 1e-12
 
 
 def log_evidence(failures: int, total: int, rate: float) -> float:
@@ -46,3 +50,23 @@ def lower_bound(failures: int, total: int, alpha: float) -> float:
 def upper_bound(failures: int, total: int, alpha: float) -> float:
     """Return the upper confidence bound of the rate, at most 1."""
     return 1 - lower_bound(total - failures, total, alpha)
+
+
+def mean_radius(values: Sequence[float], alpha: float) -> float:
+    """Return the half width of a confidence interval for the mean of normal values.
+
+    The interval `mean ± radius` may be checked after every value: the probability that it ever
+    excludes the true mean is at most `alpha`. It is infinite for fewer than two values, or too few
+    to say anything. It inverts the t-statistic mixture martingale of Wang and Ramdas, "Anytime-valid
+    t-tests and confidence sequences for Gaussian means with unknown variance" (2023).
+    """
+    count = len(values)
+    if count < 2:
+        return inf
+    mean = sum(values) / count
+    spread = max(sum((value - mean) ** 2 for value in values), _LEAST_SPREAD)
+    share = _PRIOR / (count + _PRIOR)
+    bound = (1 / (alpha * sqrt(share))) ** (2 / count)
+    if bound * share >= 1:
+        return inf
+    return sqrt(spread * (bound - 1) / (count * (1 - bound * share)))

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
 import random
+from math import inf
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_traffic.confidence_bounds import lower_bound, rate_exceeds, upper_bound
+from tritonpy_metrics.confidence_bounds import (
+    lower_bound,
+    mean_radius,
+    rate_exceeds,
+    upper_bound,
+)
 
 TOTALS = st.integers(0, 5000)
 RATES = st.floats(0.001, 0.999)
@@ -84,3 +90,25 @@ def test_the_lower_bound_is_the_highest_exceeded_rate(bad: int, good: int, rate:
 def test_rates_0_and_1(rate: float, expected: bool) -> None:
     assert rate_exceeds(3, 3, rate, 0.01) is expected
     assert not rate_exceeds(0, 3, rate, 0.01)
+
+
+def test_the_interval_of_a_mean_covers_it_at_all_times():
+    rng = random.Random(7)
+    missed = 0
+    for _ in range(400):
+        values = []
+        for _ in range(60):
+            values.append(rng.gauss(0.3, 0.1))
+            if abs(sum(values) / len(values) - 0.3) > mean_radius(values, 0.05):
+                missed += 1
+                break
+    assert missed <= 0.05 * 400 * 1.4
+
+
+def test_the_interval_of_a_mean_shrinks_with_values_and_needs_two():
+    rng = random.Random(1)
+    values = [rng.gauss(1, 0.05) for _ in range(40)]
+    assert mean_radius(values[:1], 0.05) == inf
+    radii = [mean_radius(values[:count], 0.05) for count in (5, 10, 40)]
+    assert radii == sorted(radii, reverse=True)
+    assert radii[-1] < 0.05
