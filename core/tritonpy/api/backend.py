@@ -17,6 +17,7 @@ from tritonpy_types.errors import Internal
 if TYPE_CHECKING:
     from tritonpy.api.engine import MemoryUsage
     from tritonpy.api.worker import Launcher
+    from tritonpy_checks.tuning import SearchDimension
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 Array = npt.NDArray[Any]
@@ -94,6 +95,14 @@ class Backend(ABC):
         to open may be kept in `model.shared`. Raise an exception to fail the load.
         """
         return model.config
+
+    @classmethod
+    def search_dimensions(cls, cores: int) -> Sequence[SearchDimension]:  # noqa: ARG003
+        """Return the settings that `tritonpy analyze` may search on `cores` cores (optional).
+
+        Each one is a key of the model's `parameters`, such as a number of threads.
+        """
+        return ()
 
     @classmethod
     def load(cls, model: ModelContext) -> object:

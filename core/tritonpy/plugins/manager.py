@@ -60,6 +60,7 @@ PACKAGES = {
     },
     "tritonpy_commands": {
         "api-key": "tritonpy-auth-api-keys",
+        "analyze": "tritonpy-analyzer",
         "bench": "tritonpy-bench",
         "completion": "tritonpy-doctor",
         "debug": "tritonpy-backend-python",

@@ -19,6 +19,13 @@ def offset(text: str, position: Position) -> int:
     return sum(len(line) + 1 for line in lines[: position.line - 1]) + position.column - 1
 
 
+def apply_edits(text: str, edits: Sequence[Edit]) -> str:
+    """Return `text` after edits that do not overlap."""
+    for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text
+
+
 def rename_field(file: Path, text: str, position: Position, name: str) -> Edit:
     """Return the edit that gives the field at `position` another name."""
     found = tokens(text)
@@ -71,6 +78,19 @@ def remove_field(file: Path, text: str, position: Position) -> Edit:
     if not text[before:start].strip() and (not rest or rest.startswith("#")):
         start, end = before, min(after + 1, len(text))
     return Edit(file, start, end, "")
+
+
+def insert_field(file: Path, text: str, position: Position, field: str) -> Edit:
+    """Return the edit that inserts a field at the start of the message at `position`.
+
+    `position` is that of a message in a list, or of a field whose value is a message.
+    """
+    found = tokens(text)
+    index = _index(found, position)
+    while found[index].text not in {"{", "<"}:
+        index += 1
+    at = _end(text, found[index])
+    return Edit(file, at, at, f" {field}")
 
 
 def _index(found: Sequence[Token], position: Position) -> int:

@@ -73,3 +73,10 @@ def test_negative_durations_count_as_zero_and_an_empty_histogram_has_zeros():
 @given(st.integers(0, 33_791))
 def test_the_middle_of_a_bucket_lies_in_it(index):
     assert make_histogram([bucket_middle(index)]).buckets == {index: 1}
+
+
+def test_durations_above_a_limit_are_counted():
+    histogram = make_histogram([1_000, 5_000_000, 20_000_000, 21_000_000])
+    assert histogram.count_above(10_000_000) == 2
+    assert histogram.count_above(0) == 4
+    assert histogram.count_above(30_000_000) == 0

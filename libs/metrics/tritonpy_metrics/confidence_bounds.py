@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from math import inf, lgamma, log, sqrt
 
 _HALVINGS = 40
-_PRIOR = 1.0
-"""The prior weight of the mixture over means, in values; 1 suits effects of a standard deviation."""
+_PRIOR = 0.1
+"""The weight of the mixture's prior, in values; a small one decides large effects early."""
 _LEAST_SPREAD = 1e-12
 
 
@@ -56,8 +56,8 @@ def mean_radius(values: Sequence[float], alpha: float) -> float:
     """Return the half width of a confidence interval for the mean of normal values.
 
     The interval `mean ± radius` may be checked after every value: the probability that it ever
-    excludes the true mean is at most `alpha`. It is infinite for fewer than two values, or too few
-    to say anything. It inverts the t-statistic mixture martingale of Wang and Ramdas, "Anytime-valid
+    excludes the true mean is at most `alpha`. It is infinite while the values are too few to say
+    anything. It inverts the t-statistic mixture martingale of Wang and Ramdas, "Anytime-valid
     t-tests and confidence sequences for Gaussian means with unknown variance" (2023).
     """
     count = len(values)

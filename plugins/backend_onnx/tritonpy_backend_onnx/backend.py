@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from tritonpy import Batch, InstanceContext, ModelContext
@@ -18,6 +19,7 @@ from tritonpy_backend_onnx.runtime import has_cuda
 from tritonpy_backend_onnx.settings import SESSION_PATHS
 from tritonpy_backend_onnx.shared_model import DEFAULT_FILENAME, SharedModel, first_device
 from tritonpy_backend_onnx.tensorrt_options import TENSORRT_PATHS
+from tritonpy_checks.tuning import SearchDimension, thread_counts
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -57,6 +59,11 @@ class OnnxRuntimeBackend(SharedModelBackend):
     uses_gpu: ClassVar[bool] = has_cuda()
     runs_on_any_thread: ClassVar[bool] = True
     path_parameters: ClassVar[tuple[str, ...]] = (*SESSION_PATHS, *TENSORRT_PATHS)
+
+    @classmethod
+    def search_dimensions(cls, cores: int) -> Sequence[SearchDimension]:
+        """Return the number of threads of one execution."""
+        return (SearchDimension("intra_op_thread_count", thread_counts(cores)),)
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:

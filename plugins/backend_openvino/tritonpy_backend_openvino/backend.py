@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +18,7 @@ from tritonpy_backend_openvino.options import OpenVinoOptions
 from tritonpy_backend_openvino.request_pool import InferRequestPool
 from tritonpy_backend_openvino.settings import CPU_EXTENSION
 from tritonpy_backend_openvino.shared_model import SharedModel
+from tritonpy_checks.tuning import SearchDimension, thread_counts
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -49,6 +51,15 @@ class OpenVinoBackend(SharedModelBackend):
     )
     default_filenames: ClassVar[tuple[str, ...]] = FILENAMES
     path_parameters: ClassVar[tuple[str, ...]] = (CPU_EXTENSION,)
+
+    @classmethod
+    def search_dimensions(cls, cores: int) -> Sequence[SearchDimension]:
+        """Return the number of threads and of streams of a compiled model."""
+        counts = thread_counts(cores)
+        return (
+            SearchDimension("INFERENCE_NUM_THREADS", counts),
+            SearchDimension("NUM_STREAMS", counts),
+        )
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:

@@ -23,6 +23,7 @@ from tritonpy_backend_torch.options import TorchOptions
 from tritonpy_backend_torch.runtime import has_cuda, import_pytorch
 from tritonpy_backend_torch.settings import ModelSettings, model_settings
 from tritonpy_backend_torch.signature import Signature
+from tritonpy_checks.tuning import SearchDimension, thread_counts
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -62,6 +63,11 @@ class TorchBackend(SharedModelBackend):
     platforms: ClassVar[tuple[str, ...]] = ("pytorch_libtorch", "torch_aoti")
     runtimes: ClassVar[tuple[str, ...]] = (PYTHON_RUNTIME,)
     uses_gpu: ClassVar[bool] = has_cuda()
+
+    @classmethod
+    def search_dimensions(cls, cores: int) -> Sequence[SearchDimension]:
+        """Return the number of threads of one operator."""
+        return (SearchDimension("INTRA_OP_THREAD_COUNT", thread_counts(cores)),)
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:

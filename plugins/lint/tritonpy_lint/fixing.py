@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritonpy_checks import Edit, Finding, Fix, Move, NewFolder
+from tritonpy_checks.edits import apply_edits
 
 
 @dataclass(slots=True)
@@ -42,13 +43,6 @@ def plan_fixes(findings: Sequence[Finding], *, unsafe: bool) -> FixPlan:
     for path, found in edits.items():
         plan.texts[path] = apply_edits(_read(path), found)
     return plan
-
-
-def apply_edits(text: str, edits: Sequence[Edit]) -> str:
-    """Return `text` after edits that do not overlap."""
-    for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
-        text = text[: edit.start] + edit.text + text[edit.end :]
-    return text
 
 
 def apply(plan: FixPlan) -> None:

@@ -56,6 +56,10 @@ class LatencyHistogram(msgspec.Struct, frozen=True):
             )
         return found
 
+    def count_above(self, ns: float) -> int:
+        """Return how many durations are longer than `ns`, to the accuracy of a bucket."""
+        return sum(count for index, count in self.buckets.items() if bucket_middle(index) > ns)
+
 
 def make_histogram(values: Iterable[int] | npt.NDArray[np.int64]) -> LatencyHistogram:
     """Return the histogram of durations in ns; negative ones count as 0."""

@@ -11,6 +11,7 @@ from tritonpy_load_generator.target.metadata import ServerDescription
 
 JsonObject = Mapping[str, Any]
 TIMEOUT_S = 10.0
+LOAD_TIMEOUT_S = 600.0
 
 
 class RequestRejected(StartupError):
@@ -42,6 +43,10 @@ class ControlClient(ABC):
     @abstractmethod
     def statistics(self, model: str, version: str) -> Sequence[JsonObject]:
         """Return a model's statistics, one entry per version."""
+
+    @abstractmethod
+    def load(self, model: str, config: JsonObject | None = None) -> None:
+        """Load a model, with `config` instead of the configuration in its repository."""
 
     @abstractmethod
     def register(self, region: str, key: str, byte_size: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from google.protobuf.message import Message
 from tritonpy import StartupError
 from tritonpy_load_generator.options import BadUsage, LoadOptions
 from tritonpy_load_generator.target.control import (
+    LOAD_TIMEOUT_S,
     TIMEOUT_S,
     ControlClient,
     JsonObject,
@@ -71,6 +73,13 @@ class GrpcControlClient(ControlClient):
         )
         return list(response.get("model_stats", ()))
 
+    def load(self, model: str, config: JsonObject | None = None) -> None:
+        """Load a model, with `config` instead of the configuration in its repository."""
+        request = pb.RepositoryModelLoadRequest(model_name=model)
+        if config is not None:
+            request.parameters["config"].string_param = json.dumps(config)
+        self._call("RepositoryModelLoad", request, LOAD_TIMEOUT_S)
+
     def register(self, region: str, key: str, byte_size: int) -> None:
         """Register system shared memory."""
         request = pb.SystemSharedMemoryRegisterRequest(
@@ -88,13 +97,13 @@ class GrpcControlClient(ControlClient):
         """Close the channel."""
         self._channel.close()
 
-    def _call(self, name: str, request: Message) -> Any:
+    def _call(self, name: str, request: Message, timeout_s: float = TIMEOUT_S) -> Any:
         method = _METHODS[name]
         call = self._channel.unary_unary(
             method.path, type(request).SerializeToString, method.response.FromString
         )
         try:
-            return call(request, timeout=TIMEOUT_S, metadata=self._metadata)
+            return call(request, timeout=timeout_s, metadata=self._metadata)
         except grpc.RpcError as error:
             code, details = error.code(), error.details()
             if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from tritonpy import StartupError
 from tritonpy_load_generator.options import LoadOptions
 from tritonpy_load_generator.target.control import (
+    LOAD_TIMEOUT_S,
     TIMEOUT_S,
     ControlClient,
     JsonObject,
@@ -50,6 +51,17 @@ class HttpControlClient(ControlClient):
         """Return a model's statistics, one entry per version."""
         response = self._call("GET", f"{model_path(model, version)}/stats")
         return list(response.get("model_stats") or ())
+
+    def load(self, model: str, config: JsonObject | None = None) -> None:
+        """Load a model, with `config` instead of the configuration in its repository."""
+        body = {} if config is None else {"parameters": {"config": json.dumps(config)}}
+        self._connection.timeout = LOAD_TIMEOUT_S
+        self._connection.close()  # the next request connects with the new timeout
+        try:
+            self._call("POST", f"/v2/repository/models/{quote(model)}/load", body)
+        finally:
+            self._connection.timeout = TIMEOUT_S
+            self._connection.close()
 
     def register(self, region: str, key: str, byte_size: int) -> None:
         """Register system shared memory."""
