@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import argparse
 import heapq
+import io
 import json
 import math
 import multiprocessing
 import random
+import re
+import subprocess
 import tempfile
 import time
 from bisect import bisect_left, bisect_right
@@ -25,10 +28,12 @@ from itertools import accumulate, product
 from pathlib import Path
 from typing import Any
 
+from bench import processes
 from tritonpy_analyzer import AnalysisOptions, Study, analyze
+from tritonpy_analyzer.config_edits import write_settings
 
-FIXED_S, ROW_S, PENALTY = 0.012, 0.002, 0.3
-LIMIT_S, SHARE = 0.120, 0.05
+FIXED_S, ROW_S, PENALTY = 0.020, 0.002, 0.5
+LIMIT_S, SHARE = 0.200, 0.05
 BATCHES, INSTANCES = (1, 2, 4, 8, 16, 32), (1, 2, 3, 4, 5, 6)
 DELAYS_US = (0, 500, 1_000, 2_000, 5_000, 10_000, 20_000)
 WAVE_S = 5.0
@@ -138,12 +143,33 @@ def run(folder: Path, minutes: float, seed: int) -> Study:
     )
 
 
+def independent_p95_ms(binary: Path, folder: Path, study: Study) -> float | None:
+    """Write the found configuration, serve it, and return perf_analyzer's p95 at the found rate."""
+    best = study.recommended
+    if best is None or best.checked_rate is None:
+        return None
+    write_settings(study, folder / "models", None, io.StringIO())
+    with processes.tritonpy(folder / "models") as server:
+        text = subprocess.run(
+            [
+                str(binary), "-m", "law", "-i", "grpc", "-u", f"127.0.0.1:{server.grpc}",
+                f"--request-rate-range={best.checked_rate:.1f}", "--request-distribution=poisson",
+                "--percentile=95", "--measurement-interval=5000", "--max-trials=3",
+                "--stability-percentage=999",
+            ],
+            capture_output=True, text=True, check=True, timeout=120,
+        ).stdout  # fmt: skip
+    match = re.search(r"p95 latency: (\d+) usec", text)
+    return int(match[1]) / 1e3 if match is not None else None
+
+
 def main() -> None:
     """Print a line per run, then the summary."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--quiet-machine", action="store_true", help="without the square wave")
+    parser.add_argument("--perf-analyzer", type=Path, help="check each result with it")
     parser.add_argument("--json", type=Path, help="write the runs as JSON")
     arguments = parser.parse_args()
     best = max(true_rate(*each) for each in product(BATCHES, INSTANCES, DELAYS_US))
@@ -161,6 +187,11 @@ def main() -> None:
             else:
                 with square_wave(WAVE_S):
                     study = run(folder, arguments.minutes, seed)
+            checked_ms = (
+                independent_p95_ms(arguments.perf_analyzer, folder, study)
+                if arguments.perf_analyzer is not None
+                else None
+            )
         found = study.best
         share = 0.0
         if found is not None:
@@ -171,6 +202,7 @@ def main() -> None:
             "status": study.status,
             "found": found.text if found is not None else "",
             "checked": found.checked_rate if found is not None else None,
+            "perf_analyzer_p95_ms": checked_ms,
             "seconds": round(study.seconds, 1),
             "windows": study.windows,
             "dropped": study.dropped.count,

@@ -51,6 +51,24 @@ ensemble_scheduling { step [{ model_name: "sleepy" model_version: -1
   input_map { key: "IN" value: "X" } output_map { key: "OUT" value: "Y" } }] }
 """
 
+CALLER = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        responses = []
+        for request in requests:
+            tensor = pb_utils.get_input_tensor_by_name(request, "IN")
+            call = pb_utils.InferenceRequest(
+                model_name="sleepy", requested_output_names=["OUT"], inputs=[tensor]
+            )
+            response = call.exec()
+            if response.has_error():
+                raise pb_utils.TritonModelException(response.error().message())
+            responses.append(response)
+        return responses
+"""
+
 
 class TestAnalyzeCommand(CommandContract):
     plugin = tritonpy_analyzer
@@ -186,6 +204,20 @@ def test_the_members_of_an_ensemble_are_searched(models, tmp_path, capsys):
     assert {model for model, _, _ in study.present.settings} == {"sleepy"}
     assert len(study.candidates) > 2
     assert study.present.shares["sleepy"] > 0
+
+
+def test_the_models_that_a_model_calls_are_found(models, tmp_path, capsys):
+    caller = models / "caller"
+    (caller / "1").mkdir(parents=True)
+    (caller / "1" / "model.py").write_text(CALLER, encoding="utf-8")
+    (caller / "config.pbtxt").write_text(CONFIG.replace("count: 1", "count: 2"), encoding="utf-8")
+    status = main([
+        "analyze", "caller", "--model-repository", str(models), "--slo", "p99<80ms",
+        "--minutes", "0.25", "--max-instances", "2", "--study", str(tmp_path / "study"),
+    ])  # fmt: skip
+    assert status == 0, capsys.readouterr().err
+    study = read_study(tmp_path / "study")
+    assert {model for model, _, _ in study.present.settings} == {"caller", "sleepy"}
 
 
 def test_several_models_share_the_requests(models, tmp_path, capsys):

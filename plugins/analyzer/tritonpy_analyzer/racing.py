@@ -185,6 +185,22 @@ class Comparison:
         return "open"
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An estimated log gain over the reference of a race, and its standard error."""
+
+    gain: float
+    error: float
+
+    @property
+    def cautious(self) -> float:
+        """The gain less one standard error."""
+        return self.gain - self.error
+
+
+_UNKNOWN = Estimate(-math.inf, 0.0)
+
+
 class Race:
     """A race of candidates; the first one is the reference.
 
@@ -228,12 +244,15 @@ class Race:
 
     @property
     def leader(self) -> Entry:
-        """The candidate with the best mean merit among those in the race."""
+        """The candidate in the race whose gain is the best, less one standard error.
+
+        So a candidate with few windows does not lead by luck.
+        """
         standing = [self.entries[self.reference], *self.alive]
         estimates = self.estimates()
-        return max(standing, key=lambda each: estimates.get(each.candidate, -math.inf))
+        return max(standing, key=lambda each: estimates.get(each.candidate, _UNKNOWN).cautious)
 
-    def estimates(self) -> dict[Candidate, float]:
+    def estimates(self) -> dict[Candidate, Estimate]:
         """Return the estimated log gain over the reference of each candidate with measurements.
 
         It is the mean of the measured differences and the predicted one, weighted by their errors.
@@ -245,8 +264,11 @@ class Race:
             for each in self.entries.values()
             if each.relative
         }
-        found = {each: comparison.mean for each, comparison in means.items()}
         noise = self._noise()
+        found = {
+            each: Estimate(comparison.mean, math.sqrt(noise / comparison.pairs))
+            for each, comparison in means.items()
+        }
         base = self._predicted(self.reference)
         expected = {each: self._predicted(each) for each in means}
         if noise and base > 0 and all(value > 0 for value in expected.values()):
@@ -257,10 +279,10 @@ class Race:
             error = max(sum(apart) / len(apart), _LEAST_ERROR**2)
             for each, comparison in means.items():
                 weight = comparison.pairs / noise
-                found[each] = (comparison.mean * weight + gains[each] / error) / (
-                    weight + 1 / error
-                )
-        found[self.reference] = 0.0
+                total = weight + 1 / error
+                mean = (comparison.mean * weight + gains[each] / error) / total
+                found[each] = Estimate(mean, math.sqrt(1 / total))
+        found[self.reference] = Estimate(0.0, 0.0)
         return found
 
     def _noise(self) -> float:
@@ -385,10 +407,10 @@ class Race:
     def _halve(self) -> None:
         """Remove the worse half, except candidates within 2 % of the leader."""
         estimates = self.estimates()
-        best = estimates[self.leader.candidate]
-        ranked = sorted(self.alive, key=lambda each: -estimates.get(each.candidate, -math.inf))
+        best = max(each.gain for each in estimates.values())
+        ranked = sorted(self.alive, key=lambda each: -estimates.get(each.candidate, _UNKNOWN).gain)
         for entry in ranked[math.ceil(len(ranked) / 2) :]:
-            if estimates.get(entry.candidate, -math.inf) < best - SAME:
+            if estimates.get(entry.candidate, _UNKNOWN).gain < best - SAME:
                 entry.out = "among the worse half"
 
     def compare(self, candidate: Candidate, other: Candidate, objective: int = 0) -> Comparison:

@@ -16,7 +16,6 @@ from tritonpy_analyzer.measuring import Measurer, Window
 from tritonpy_analyzer.proposals import Proposals
 from tritonpy_analyzer.racing import (
     ALPHA,
-    SAME,
     Comparison,
     Race,
     RateEstimate,
@@ -278,7 +277,6 @@ class Search:
                 several = explored.with_setting(model, INSTANCES, count)
                 window = await self._take(several, LoadLevel(min(8 * count, 64)), 0.8)
                 self._note_memory(count, window)
-        self.findings.cost = fit_cost(self._executions)
         self._predict_all()
 
     def _note_memory(self, instances: int, window: Window) -> None:
@@ -286,7 +284,9 @@ class Search:
             self._memory[instances] = (window.memory_cpu, window.memory_gpu)
 
     def _predict_all(self) -> None:
-        cost, found = self.findings.cost, self.findings
+        """Fit the cost to all executions so far, and predict all candidates from it."""
+        found = self.findings
+        cost = found.cost = fit_cost(self._executions) if len(self.space.models) == 1 else None
         if cost is None:
             return
         self._simulation = QueueSimulation(cost, self._overhead_s, self._options.seed)
@@ -369,6 +369,7 @@ class Search:
                         found.front.get(candidate, (found.merits[candidate],)),
                         1.0 if entry.out.startswith("violates") else 0.0,
                     )
+            self._predict_all()
             if found.leader == leader:
                 focuses.pop(0)
             candidates = self._next_candidates(proposals, focuses[0]) if focuses else []
@@ -465,6 +466,8 @@ class Search:
             filter(promising, self._neighbors(leader, focus)),
             key=lambda each: -self._predict(each),
         )[: LATER_RACE // 2]
+        ranked = sorted(found.predicted, key=lambda each: -found.predicted[each])
+        near += [each for each in ranked if promising(each) and each not in near][:1]
         sampled = (
             [each for each in proposals.ask(LATER_RACE, [*known, *near]) if promising(each)]
             if len(focus) == len(self.space.models)
@@ -501,7 +504,7 @@ class Search:
         finally:
             self._note_race(race)
         leader = race.leader.candidate
-        if leader != found.leader and race.estimates()[leader] > SAME / 2:
+        if leader != found.leader and race.estimates()[leader].cautious > 0:
             found.leader = leader
             self._view.verdict(f"leads: {leader.describe()}")
         return race
@@ -533,7 +536,7 @@ class Search:
             if candidate == race.reference or not entry.relative:
                 continue
             objectives = len(self._goals.objectives)
-            found.merits[candidate] = base + estimates[candidate]
+            found.merits[candidate] = base + estimates[candidate].gain
             if objectives > 1:
                 reference = found.front.get(race.reference, (0.0,) * objectives)
                 found.front[candidate] = tuple(

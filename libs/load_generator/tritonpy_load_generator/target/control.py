@@ -42,7 +42,7 @@ class ControlClient(ABC):
 
     @abstractmethod
     def statistics(self, model: str, version: str) -> Sequence[JsonObject]:
-        """Return a model's statistics, one entry per version."""
+        """Return a model's statistics, one entry per version; those of all models for ""."""
 
     @abstractmethod
     def load(self, model: str, config: JsonObject | None = None) -> None:

@@ -67,7 +67,7 @@ class GrpcControlClient(ControlClient):
         return config
 
     def statistics(self, model: str, version: str) -> Sequence[JsonObject]:
-        """Return a model's statistics, one entry per version."""
+        """Return a model's statistics, one entry per version; those of all models for ""."""
         response = _plain(
             self._call("ModelStatistics", pb.ModelStatisticsRequest(name=model, version=version))
         )

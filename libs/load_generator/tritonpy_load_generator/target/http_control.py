@@ -48,8 +48,9 @@ class HttpControlClient(ControlClient):
         return self._call("GET", f"{model_path(model, version)}/config")
 
     def statistics(self, model: str, version: str) -> Sequence[JsonObject]:
-        """Return a model's statistics, one entry per version."""
-        response = self._call("GET", f"{model_path(model, version)}/stats")
+        """Return a model's statistics, one entry per version; those of all models for ""."""
+        path = f"{model_path(model, version)}/stats" if model else "/v2/models/stats"
+        response = self._call("GET", path)
         return list(response.get("model_stats") or ())
 
     def load(self, model: str, config: JsonObject | None = None) -> None:
