@@ -9,7 +9,7 @@ import random
 from bisect import bisect_right
 
 from tritonpy_analyzer.cost_model import Execution
-from tritonpy_analyzer.measuring import Window
+from tritonpy_analyzer.measuring import LoadWindow
 from tritonpy_analyzer.search import Search, SearchOptions
 from tritonpy_analyzer.space import BATCH, BATCHING, DELAY, INSTANCES, Limits, make_space
 from tritonpy_load_generator.figures.histogram import make_histogram
@@ -60,7 +60,7 @@ class SimulatedMeasurer:
         )
         instances = int(values[INSTANCES])
         ns = make_histogram([int(each * 1e9) for each in latencies])
-        return Window(
+        return LoadWindow(
             candidate=candidate.key,
             level=level,
             seconds=seconds,

@@ -82,14 +82,14 @@ def test_an_invalid_configuration_is_not_changed():
         edit_config("max_batch_size {", SETTINGS, SETTINGS)
 
 
-def test_the_changes_are_shown_and_written(tmp_path):
+def test_the_changes_are_displayed_and_written(tmp_path):
     (tmp_path / "toy").mkdir()
     path = tmp_path / "toy" / "config.pbtxt"
     path.write_text(TEXT, encoding="utf-8")
-    shown = io.StringIO()
-    write_settings(study(), tmp_path, tmp_path / "new", shown)
-    assert "-max_batch_size: 4   # rows" in shown.getvalue()
-    assert "+max_batch_size: 16   # rows" in shown.getvalue()
+    displayed = io.StringIO()
+    write_settings(study(), tmp_path, tmp_path / "new", displayed)
+    assert "-max_batch_size: 4   # rows" in displayed.getvalue()
+    assert "+max_batch_size: 16   # rows" in displayed.getvalue()
     assert path.read_text(encoding="utf-8") == TEXT
     assert "16" in (tmp_path / "new" / "toy" / "config.pbtxt").read_text(encoding="utf-8")
     write_settings(study(), tmp_path, None, io.StringIO())
@@ -97,7 +97,7 @@ def test_the_changes_are_shown_and_written(tmp_path):
 
 
 def test_nothing_is_written_unless_a_better_configuration_was_found(tmp_path):
-    shown = io.StringIO()
-    write_settings(study(status="keep", recommended=None), tmp_path, None, shown)
-    assert shown.getvalue() == "nothing to write: no better configuration was found\n"
+    displayed = io.StringIO()
+    write_settings(study(status="keep", recommended=None), tmp_path, None, displayed)
+    assert displayed.getvalue() == "nothing to write: no better configuration was found\n"
     assert candidate().changes

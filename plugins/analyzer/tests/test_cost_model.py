@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tritonpy_analyzer.cost_model import (
-    CostModel,
     Execution,
+    ExecutionCost,
     QueueSimulation,
     executions_between,
     fit_cost,
@@ -69,7 +69,7 @@ def values(batch=8, instances=1, batching=True, delay=0):
 
 
 def test_the_predicted_rate_grows_with_batches_and_instances_up_to_the_latency_limit():
-    simulation = QueueSimulation(CostModel(0.004, 0.0005, {}), 0.0, 1)
+    simulation = QueueSimulation(ExecutionCost(0.004, 0.0005, {}), 0.0, 1)
     alone = simulation.rate(values(batching=False), 0.03, 0.01)
     batched = simulation.rate(values(), 0.03, 0.01)
     two = simulation.rate(values(instances=2), 0.03, 0.01)
@@ -79,19 +79,19 @@ def test_the_predicted_rate_grows_with_batches_and_instances_up_to_the_latency_l
 
 
 def test_an_execution_longer_than_the_limit_has_no_rate():
-    simulation = QueueSimulation(CostModel(0.05, 0.0, {}), 0.0, 1)
+    simulation = QueueSimulation(ExecutionCost(0.05, 0.0, {}), 0.0, 1)
     assert simulation.rate(values(), 0.03, 0.01) == 0.0
 
 
 def test_the_predicted_rate_of_a_single_server_agrees_with_theory():
     # M/D/1 at utilization u: the mean wait is u / (2 (1 - u)) service times.
-    simulation = QueueSimulation(CostModel(0.01, 0.0, {}), 0.0, 1)
+    simulation = QueueSimulation(ExecutionCost(0.01, 0.0, {}), 0.0, 1)
     rate = simulation.rate(values(batch=1), 0.05, 0.01)
     assert 55 < rate < 85
 
 
 def test_the_predicted_latency_grows_with_the_rate():
-    simulation = QueueSimulation(CostModel(0.01, 0.0, {}), 0.001, 1)
+    simulation = QueueSimulation(ExecutionCost(0.01, 0.0, {}), 0.001, 1)
     latencies = [simulation.latency(values(batch=1), rate, 0.01) for rate in (1, 50, 80)]
     assert latencies[0] < latencies[1] < latencies[2]
     assert latencies[0] > 0.011

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tritonpy_analyzer.goals import Constraint, Metric, parse_goals
-from tritonpy_analyzer.measuring import Window
+from tritonpy_analyzer.measuring import LoadWindow
 from tritonpy_analyzer.racing import Race, RateEstimate, rate_step, violates
 from tritonpy_load_generator.figures.histogram import make_histogram
 from tritonpy_load_generator.options import LoadLevel
@@ -15,13 +15,13 @@ from tritonpy_load_generator.options import LoadLevel
 from .simulated import toy_space
 
 SPACE = toy_space()
-A, B, C = (SPACE.present, *SPACE.neighbors(SPACE.present)[:2])
+A, B, C = (SPACE.present, *SPACE.adjacent(SPACE.present)[:2])
 LIMIT = Constraint(Metric.P99, True, 0.020)
 MS = 1_000_000
 
 
 def window(rate=100.0, latencies=(10,) * 100, **more):
-    return Window(
+    return LoadWindow(
         candidate="",
         level=LoadLevel(rate, "poisson"),
         seconds=1.0,
@@ -151,7 +151,7 @@ def test_with_two_objectives_only_dominated_candidates_leave():
     ("latencies", "sign"),
     [((10,) * 1000, 1), ((30,) * 1000, -1), ((10,) * 900 + (30,) * 100, -1)],
 )
-def test_a_window_tells_whether_its_rate_was_too_high(latencies, sign):
+def test_a_window_indicates_whether_its_rate_was_too_high(latencies, sign):
     step = rate_step(window(latencies=latencies), (LIMIT,))
     assert math.copysign(1, step) == sign
 

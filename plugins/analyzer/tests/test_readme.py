@@ -41,12 +41,12 @@ def test_every_command_can_be_parsed(monkeypatch, tmp_path):
 
 
 def test_the_output_has_the_lines_of_a_report():
-    shown = re.search(r"```text\n(.*?)```", README, re.DOTALL).group(1)
+    displayed = re.search(r"```text\n(.*?)```", README, re.DOTALL).group(1)
 
     def labels(text):
         return [line.split()[0] for line in text.splitlines() if line.startswith("    ")][:5]
 
-    assert labels(shown) == ["rate", "checked", "latency", "memory", "gain"]
+    assert labels(displayed) == ["rate", "checked", "latency", "memory", "gain"]
     made = study()
     made.recommended.checked_rate = 700.0
-    assert labels(study_text(made)) == labels(shown)
+    assert labels(study_text(made)) == labels(displayed)

@@ -96,9 +96,9 @@ def test_settings_change_a_copy_of_the_configuration_and_nothing_else():
     assert "dynamic_batching" not in apply_settings(CONFIG, {BATCHING: False})
 
 
-def test_neighbors_differ_in_one_setting_by_one_step():
+def test_adjacent_candidates_differ_in_one_setting_by_one_step():
     made = space()
-    found = {each.describe() for each in made.neighbors(made.present)}
+    found = {each.describe() for each in made.adjacent(made.present)}
     assert "batch 4, 2 instances, dynamic batching" in found
     assert "batch 6, 3 instances, dynamic batching" in found
     assert "batch 6, 2 instances, dynamic batching, delay 50 us" in found

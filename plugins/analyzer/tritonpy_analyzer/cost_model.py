@@ -33,7 +33,7 @@ class Execution(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class CostModel(msgspec.Struct, frozen=True):
+class ExecutionCost(msgspec.Struct, frozen=True):
     """The time of an execution of n rows: `(fixed_s + row_s * n) * slowdown(instances)`."""
 
     fixed_s: float
@@ -64,7 +64,7 @@ class CostModel(msgspec.Struct, frozen=True):
         return instances * batch / self.seconds(batch, instances)
 
 
-def fit_cost(executions: Sequence[Execution]) -> CostModel | None:
+def fit_cost(executions: Sequence[Execution]) -> ExecutionCost | None:
     """Fit the cost of executions by weighted least squares; None without any.
 
     Weights are the counts, so that a batch size that was seen once has little influence.
@@ -86,13 +86,13 @@ def fit_cost(executions: Sequence[Execution]) -> CostModel | None:
     fixed_s = mean_s - row_s * mean_batch
     if fixed_s < 0:  # the cost grows faster than linearly
         fixed_s, row_s = 0.0, mean_s / mean_batch
-    alone = CostModel(fixed_s, row_s, {})
+    alone = ExecutionCost(fixed_s, row_s, {})
     slowdowns: dict[int, float] = {}
     for count in sorted({each.instances for each in executions} - {1}):
         several = [each for each in executions if each.instances == count]
         predicted = sum(each.count * alone.seconds(each.batch, 1) for each in several)
         slowdowns[count] = max(sum(each.seconds for each in several) / predicted, 0.5)
-    return CostModel(fixed_s, row_s, slowdowns)
+    return ExecutionCost(fixed_s, row_s, slowdowns)
 
 
 def executions_between(
@@ -132,7 +132,7 @@ class QueueSimulation:
     All configurations see the same arrivals, so that their differences are not random.
     """
 
-    def __init__(self, cost: CostModel, overhead_s: float, seed: int) -> None:
+    def __init__(self, cost: ExecutionCost, overhead_s: float, seed: int) -> None:
         rng = random.Random(seed)  # noqa: S311  not for security
         self._arrivals = list(accumulate(rng.expovariate(1.0) for _ in range(_REQUESTS)))
         self._cost = cost

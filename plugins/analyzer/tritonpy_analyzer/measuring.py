@@ -45,7 +45,7 @@ MAX_STEAL = 0.1
 BUSY_CLIENT = 0.95
 
 
-class Window(msgspec.Struct, kw_only=True, frozen=True):
+class LoadWindow(msgspec.Struct, kw_only=True, frozen=True):
     """What one candidate did in one window of load. Times are in seconds unless named otherwise."""
 
     candidate: str
@@ -92,7 +92,7 @@ class Measurer(Protocol):
 
     elapsed_s: float
 
-    async def measure(self, candidate: Candidate, level: LoadLevel, seconds: float) -> Window:
+    async def measure(self, candidate: Candidate, level: LoadLevel, seconds: float) -> LoadWindow:
         """Measure a candidate. Raises StartupError if the server or the client fails."""
 
 
@@ -127,13 +127,15 @@ class ServerMeasurer:
         self._started = time.monotonic()
         self.elapsed_s = 0.0
 
-    async def measure(self, candidate: Candidate, level: LoadLevel, seconds: float) -> Window:
+    async def measure(self, candidate: Candidate, level: LoadLevel, seconds: float) -> LoadWindow:
         """Measure a candidate on the server that has it, or on the one that is needed least."""
         slot, pools = self._choose(candidate)
         try:
             await asyncio.to_thread(slot.apply, self._space, candidate)
         except InvalidCandidate as error:
-            window = Window(candidate=candidate.key, level=level, seconds=0.0, invalid=str(error))
+            window = LoadWindow(
+                candidate=candidate.key, level=level, seconds=0.0, invalid=str(error)
+            )
         else:
             window = await self._loaded(slot, pools, candidate, level, seconds)
         self.elapsed_s = time.monotonic() - self._started
@@ -157,7 +159,7 @@ class ServerMeasurer:
         candidate: Candidate,
         level: LoadLevel,
         seconds: float,
-    ) -> Window:
+    ) -> LoadWindow:
         before = await asyncio.to_thread(slot.statistics, self._watched)
         machine = MachineUse(bool(slot.pid))
         await asyncio.gather(
@@ -207,7 +209,7 @@ class ServerMeasurer:
         after: Mapping[str, Sequence[Mapping[str, Any]]],
         overloaded: bool,
         disturbed: str,
-    ) -> Window:
+    ) -> LoadWindow:
         shares = {
             name: statistics_between(name, before[name], after[name]) for name in self._watched
         }
@@ -219,7 +221,7 @@ class ServerMeasurer:
         main = self._traffic[0].model
         queue, compute = _stage_times(shares[main])
         instances = int(candidate.of(main).get(INSTANCES, 1))
-        return Window(
+        return LoadWindow(
             candidate=candidate.key,
             level=level,
             seconds=max(each.seconds for each in joined.values()),

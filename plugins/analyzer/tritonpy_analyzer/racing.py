@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tritonpy_analyzer.goals import Constraint, Goals, Metric, latency_value
-from tritonpy_analyzer.measuring import Window
+from tritonpy_analyzer.measuring import LoadWindow
 from tritonpy_analyzer.space import Candidate
 from tritonpy_metrics.confidence_bounds import mean_radius, rate_exceeds
 
@@ -56,7 +56,7 @@ class RateEstimate:
         """The rate of the next window."""
         return math.exp(self.log_rate)
 
-    def add(self, window: Window) -> float | None:
+    def add(self, window: LoadWindow) -> float | None:
         """Record a window; return the logarithm of the rate that it indicates, or None if far.
 
         Until one window was too fast and one too slow, the steps double.
@@ -77,7 +77,7 @@ class RateEstimate:
         return estimate
 
 
-def rate_step(window: Window, limits: Sequence[Constraint]) -> float:
+def rate_step(window: LoadWindow, limits: Sequence[Constraint]) -> float:
     """Return how far a window's rate is from the highest one within the limits, in logarithms.
 
     The throughput of a window whose queue grows is the capacity, which the rate must stay below.
@@ -90,7 +90,7 @@ def rate_step(window: Window, limits: Sequence[Constraint]) -> float:
     return min(step, -2 * _NEAR) if window.overloaded else step
 
 
-def _step(window: Window, limit: Constraint) -> float:
+def _step(window: LoadWindow, limit: Constraint) -> float:
     allowed = 1 - (limit.metric.percentile or 0.0) / 100
     shares = []
     for histogram in window.latencies.values():
@@ -111,7 +111,7 @@ def _logit(share: float) -> float:
     return math.log(bounded / (1 - bounded))
 
 
-def merits(window: Window, goals: Goals) -> tuple[float, ...]:
+def merits(window: LoadWindow, goals: Goals) -> tuple[float, ...]:
     """Return the logarithm of each objective in a window; higher is better."""
     found = []
     for objective in goals.objectives:
@@ -120,7 +120,7 @@ def merits(window: Window, goals: Goals) -> tuple[float, ...]:
     return tuple(found)
 
 
-def metric_value(metric: Metric, window: Window) -> float:
+def metric_value(metric: Metric, window: LoadWindow) -> float:
     """Return a metric of a window: seconds, bytes, requests per second, or a share."""
     match metric:
         case Metric.RATE:
@@ -139,11 +139,11 @@ def metric_value(metric: Metric, window: Window) -> float:
 
 
 @dataclass(slots=True)
-class Entry:
+class RaceEntry:
     """A candidate of a race: its windows, and its merits relative to the reference by round."""
 
     candidate: Candidate
-    windows: list[Window] = field(default_factory=list)
+    windows: list[LoadWindow] = field(default_factory=list)
     relative: dict[int, tuple[float, ...]] = field(default_factory=dict)
     rate: RateEstimate | None = None
     out: str = ""
@@ -219,7 +219,7 @@ class Race:
         self._goals = goals
         self._predicted = predicted
         self.entries = {
-            each: Entry(
+            each: RaceEntry(
                 each,
                 rate=RateEstimate(start_rate(each), goals.latency_limits)
                 if goals.finds_rate
@@ -231,10 +231,10 @@ class Race:
         self.round = 0
         self._alpha = alpha / max(len(candidates) - 1, 1)
         self._last: tuple[float, ...] | None = None
-        self._waiting: list[tuple[Entry, tuple[float, ...]]] = []
+        self._waiting: list[tuple[RaceEntry, tuple[float, ...]]] = []
 
     @property
-    def alive(self) -> list[Entry]:
+    def alive(self) -> list[RaceEntry]:
         """The candidates in the race, without the reference."""
         return [
             each
@@ -243,7 +243,7 @@ class Race:
         ]
 
     @property
-    def leader(self) -> Entry:
+    def leader(self) -> RaceEntry:
         """The candidate in the race whose gain is the best, less one standard error.
 
         So a candidate with few windows does not lead by luck.
@@ -318,7 +318,7 @@ class Race:
                 order.append(self.reference)
         return order[::-1] if self.round % 2 else order
 
-    def record(self, candidate: Candidate, window: Window) -> None:
+    def record(self, candidate: Candidate, window: LoadWindow) -> None:
         """Record a window of the present round."""
         entry = self.entries[candidate]
         if window.invalid:
@@ -341,7 +341,7 @@ class Race:
         else:
             self._waiting.append((entry, merit))
 
-    def _merit(self, entry: Entry, window: Window) -> tuple[float, ...] | None:
+    def _merit(self, entry: RaceEntry, window: LoadWindow) -> tuple[float, ...] | None:
         if entry.rate is None:
             return merits(window, self._goals)
         estimate = entry.rate.add(window)
@@ -349,7 +349,9 @@ class Race:
             return None
         return (estimate, *merits(window, self._goals)[1:])
 
-    def _pair(self, entry: Entry, merit: tuple[float, ...], reference: tuple[float, ...]) -> None:
+    def _pair(
+        self, entry: RaceEntry, merit: tuple[float, ...], reference: tuple[float, ...]
+    ) -> None:
         entry.relative[self.round] = tuple(
             own - other for own, other in zip(merit, reference, strict=True)
         )
@@ -378,7 +380,7 @@ class Race:
             if len(entry.windows) >= 3 and far and not entry.out:
                 entry.out = "worse: overloaded at much lower rates"
 
-    def _violation(self, entry: Entry) -> str:
+    def _violation(self, entry: RaceEntry) -> str:
         """Return the constraint that a candidate certainly violates, or ""."""
         for constraint in self._goals.constraints:
             if self._goals.finds_rate and constraint in self._goals.latency_limits:
@@ -391,7 +393,7 @@ class Race:
             return f"requests fail: {entry.windows[-1].error}"
         return ""
 
-    def _dominator(self, entry: Entry) -> str:
+    def _dominator(self, entry: RaceEntry) -> str:
         standing = [self.entries[self.reference], *self.alive]
         for other in standing:
             if other is entry:
@@ -436,7 +438,7 @@ class Race:
         ]
 
 
-def violates(windows: Sequence[Window], constraint: Constraint, alpha: float) -> bool:
+def violates(windows: Sequence[LoadWindow], constraint: Constraint, alpha: float) -> bool:
     """Return whether windows show with certainty that a constraint is violated."""
     if not windows:
         return False

@@ -10,9 +10,9 @@ from typing import Protocol
 
 import msgspec
 
-from tritonpy_analyzer.cost_model import CostModel, Execution, QueueSimulation, fit_cost
+from tritonpy_analyzer.cost_model import Execution, ExecutionCost, QueueSimulation, fit_cost
 from tritonpy_analyzer.goals import Goals, Metric
-from tritonpy_analyzer.measuring import Measurer, Window
+from tritonpy_analyzer.measuring import LoadWindow, Measurer
 from tritonpy_analyzer.proposals import Proposals
 from tritonpy_analyzer.racing import (
     ALPHA,
@@ -69,7 +69,7 @@ class SearchEnded(Exception):
 class Findings:
     """What a search has found, at any time."""
 
-    windows: dict[Candidate, list[Window]] = field(default_factory=dict)
+    windows: dict[Candidate, list[LoadWindow]] = field(default_factory=dict)
     estimates: dict[Candidate, list[float]] = field(default_factory=dict)
     merits: dict[Candidate, float] = field(default_factory=dict)
     """The logarithm of the first objective's ratio to the present configuration."""
@@ -77,13 +77,13 @@ class Findings:
     out: dict[Candidate, str] = field(default_factory=dict)
     pruned: dict[Candidate, str] = field(default_factory=dict)
     predicted: dict[Candidate, float] = field(default_factory=dict)
-    curves: dict[Candidate, list[Window]] = field(default_factory=dict)
+    curves: dict[Candidate, list[LoadWindow]] = field(default_factory=dict)
     leader: Candidate | None = None
     gain: Comparison | None = None
-    verified: tuple[float, list[Window]] | None = None
+    verified: tuple[float, list[LoadWindow]] | None = None
     """The rate at which the leader was checked for a long time, and the windows of the check."""
-    cost: CostModel | None = None
-    dropped: list[Window] = field(default_factory=list)
+    cost: ExecutionCost | None = None
+    dropped: list[LoadWindow] = field(default_factory=list)
     count: int = 0
     too_noisy: bool = False
     violated: str = ""
@@ -154,7 +154,7 @@ class Search:
     def _left_s(self) -> float:
         return self._options.seconds - self._measurer.elapsed_s
 
-    async def _measure(self, candidate: Candidate, value: float, seconds: float) -> Window:
+    async def _measure(self, candidate: Candidate, value: float, seconds: float) -> LoadWindow:
         self._window_number += 1
         level = self._options.level or LoadLevel(value, "poisson" if self._finds_rate else "closed")
         level = msgspec.structs.replace(
@@ -165,7 +165,7 @@ class Search:
             self.findings.windows.setdefault(candidate, []).append(window)
         return window
 
-    async def _take(self, candidate: Candidate, level: LoadLevel, seconds: float) -> Window:
+    async def _take(self, candidate: Candidate, level: LoadLevel, seconds: float) -> LoadWindow:
         if self._interrupted.is_set() or self._left_s <= 0.3:
             raise SearchEnded
         window = await self._measurer.measure(
@@ -279,7 +279,7 @@ class Search:
                 self._note_memory(count, window)
         self._predict_all()
 
-    def _note_memory(self, instances: int, window: Window) -> None:
+    def _note_memory(self, instances: int, window: LoadWindow) -> None:
         if not window.invalid:
             self._memory[instances] = (window.memory_cpu, window.memory_gpu)
 
@@ -428,7 +428,7 @@ class Search:
             if len(chosen) == FIRST_RACE - 1:
                 break
         if not chosen:
-            chosen = self._neighbors(self.space.present, focus)[: FIRST_RACE - 1]
+            chosen = self._adjacent(self.space.present, focus)[: FIRST_RACE - 1]
         return self._within_trials(chosen)
 
     def _within_trials(self, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -437,12 +437,12 @@ class Search:
         left = self._options.max_trials - len(self.findings.merits) - len(self.findings.out)
         return list(candidates[: max(left, 0)])
 
-    def _neighbors(self, candidate: Candidate, focus: Sequence[str]) -> list[Candidate]:
+    def _adjacent(self, candidate: Candidate, focus: Sequence[str]) -> list[Candidate]:
         """Return the neighbors that differ in a setting of the models in focus."""
         before = {(model, name): value for model, name, value in candidate.settings}
         return [
             each
-            for each in self.space.neighbors(candidate)
+            for each in self.space.adjacent(candidate)
             if any(
                 before[model, name] != value and model in focus
                 for model, name, value in each.settings
@@ -463,7 +463,7 @@ class Search:
             return not expected or not best or expected > 0.85 * best
 
         near = sorted(
-            filter(promising, self._neighbors(leader, focus)),
+            filter(promising, self._adjacent(leader, focus)),
             key=lambda each: -self._predict(each),
         )[: LATER_RACE // 2]
         ranked = sorted(found.predicted, key=lambda each: -found.predicted[each])
@@ -600,7 +600,7 @@ class Search:
         )
         until_s = self._measurer.elapsed_s + 0.6 * self._left_s
         for _ in range(5):
-            windows: list[Window] = []
+            windows: list[LoadWindow] = []
             count = 0
             while count < needed and self._measurer.elapsed_s < until_s:
                 window = await self._measure(leader, rate, min(2 * self._window_s(rate), 4.0))
@@ -614,7 +614,7 @@ class Search:
                 return
             rate *= 0.93
 
-    def _keeps_limits(self, windows: Sequence[Window]) -> bool:
+    def _keeps_limits(self, windows: Sequence[LoadWindow]) -> bool:
         if any(each.overloaded for each in windows):
             return False
         for limit in self._goals.latency_limits:

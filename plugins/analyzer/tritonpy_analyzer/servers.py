@@ -152,7 +152,7 @@ async def _is_ready(port: int) -> bool:
 
 
 @dataclass(slots=True)
-class ModelMemory:
+class ReportedMemory:
     """Bytes that a model holds."""
 
     cpu: int = 0
@@ -227,9 +227,9 @@ class ServerSlot:
         self.control.close()
 
 
-def memory_in(statistics: Mapping[str, Sequence[JsonObject]]) -> ModelMemory:
+def memory_in(statistics: Mapping[str, Sequence[JsonObject]]) -> ReportedMemory:
     """Return the memory that models report in their statistics."""
-    memory = ModelMemory()
+    memory = ReportedMemory()
     for versions in statistics.values():
         for version in versions:
             for usage in version.get("memory_usage", ()):

@@ -123,7 +123,7 @@ class Space:
             dict.fromkeys(normalized(dict(zip(keys, values, strict=True))) for values in every)
         )
 
-    def neighbors(self, candidate: Candidate) -> list[Candidate]:
+    def adjacent(self, candidate: Candidate) -> list[Candidate]:
         """Return the candidates that differ in one setting by one step."""
         found = []
         for model, name, value in candidate.settings:

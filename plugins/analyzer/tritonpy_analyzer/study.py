@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from tritonpy import StartupError, __version__
-from tritonpy_analyzer.measuring import Measurer, Window
+from tritonpy_analyzer.measuring import LoadWindow, Measurer
 from tritonpy_analyzer.space import Candidate
 from tritonpy_load_generator.figures.histogram import LatencyHistogram
 from tritonpy_load_generator.options import LoadLevel
@@ -176,7 +176,7 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self._decoder = msgspec.json.Decoder(Window)
+        self._decoder = msgspec.json.Decoder(LoadWindow)
         self._encoder = msgspec.json.Encoder()
 
     def begin(self, identity: Mapping[str, str], original: Mapping[str, Any], resume: bool) -> str:
@@ -206,7 +206,7 @@ class Journal:
         ]
         return f"changed since: {', '.join(changed)}" if changed else ""
 
-    def windows(self) -> list[Window]:
+    def windows(self) -> list[LoadWindow]:
         """Return the recorded windows; an incomplete last line is ignored."""
         found = []
         for line in (self.folder / WINDOWS_FILE).read_bytes().splitlines():
@@ -216,12 +216,12 @@ class Journal:
                 break
         return found
 
-    def rewrite(self, windows: Sequence[Window]) -> None:
+    def rewrite(self, windows: Sequence[LoadWindow]) -> None:
         """Replace the recorded windows."""
         content = b"".join(self._encoder.encode(each) + b"\n" for each in windows)
         (self.folder / WINDOWS_FILE).write_bytes(content)
 
-    def append(self, window: Window) -> None:
+    def append(self, window: LoadWindow) -> None:
         """Record a window."""
         with (self.folder / WINDOWS_FILE).open("ab") as file:
             file.write(self._encoder.encode(window) + b"\n")
@@ -238,11 +238,11 @@ class RecordingMeasurer:
         self._measurer = measurer
         self._journal = journal
         self._recorded = journal.windows()
-        self._replayed: list[Window] = []
+        self._replayed: list[LoadWindow] = []
         self.replayed_s = self._recorded[-1].ended_s if self._recorded else 0.0
         self.elapsed_s = 0.0
 
-    async def measure(self, candidate: Candidate, level: LoadLevel, seconds: float) -> Window:
+    async def measure(self, candidate: Candidate, level: LoadLevel, seconds: float) -> LoadWindow:
         """Return the recorded window, or measure one. Raises StartupError."""
         if self._recorded:
             window = self._recorded.pop(0)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tritonpy_analyzer.goals import Goals, Metric
-from tritonpy_analyzer.measuring import Window
+from tritonpy_analyzer.measuring import LoadWindow
 from tritonpy_analyzer.racing import Comparison
 from tritonpy_analyzer.search import Search
 from tritonpy_analyzer.space import INSTANCES, Candidate
@@ -151,14 +151,14 @@ def _result(search: Search, candidate: Candidate, goals: Goals) -> CandidateResu
     return result
 
 
-def _near_rate(windows: Sequence[Window], rate: float | None) -> list[Window]:
+def _near_rate(windows: Sequence[LoadWindow], rate: float | None) -> list[LoadWindow]:
     """Return the windows of a candidate at about its own rate; those of its search are left out."""
     if rate is None or not any(each.level.open_loop for each in windows):
         return list(windows)
     return [each for each in windows if abs(math.log(each.level.value / rate)) < _NEAR_RATE]
 
 
-def _note_latencies(result: CandidateResult, windows: Sequence[Window]) -> None:
+def _note_latencies(result: CandidateResult, windows: Sequence[LoadWindow]) -> None:
     if not windows:
         return
     latency = merge(each.latency for each in windows)
@@ -180,7 +180,7 @@ def _note_latencies(result: CandidateResult, windows: Sequence[Window]) -> None:
     result.shares = {name: value / total for name, value in shares.items()}
 
 
-def _limited_by(result: CandidateResult, windows: Sequence[Window]) -> str:
+def _limited_by(result: CandidateResult, windows: Sequence[LoadWindow]) -> str:
     busy = max((each.client_busy for each in windows), default=0.0)
     if busy >= 0.95:
         return "the client: it used a whole core; add --client-processes"

@@ -162,6 +162,12 @@ class BackendContract(PluginContract):
                 assert isinstance(usage.byte_size, int), f"the size is {usage.byte_size!r}"
                 assert usage.byte_size >= 0, f"the size is {usage.byte_size}"
 
+    def test_searched_settings_are_parameters_with_several_values(self) -> None:
+        for dimension in self.plugin_class.search_dimensions(4):
+            known = self.plugin_class.model_parameters
+            assert not known or dimension.name in known, f"unknown parameter '{dimension.name}'"
+            assert len(set(dimension.values)) == len(dimension.values) > 1
+
     def test_close_may_be_called_twice(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
             harness.close_instance()
@@ -213,9 +219,3 @@ def _close(left: Array, right: Array, tolerance: float) -> bool:
         return bool(np.array_equal(left, right))
     one, other = left.astype(np.float64), right.astype(np.float64)
     return bool(np.allclose(one, other, rtol=tolerance, atol=tolerance, equal_nan=True))
-
-    def test_searched_settings_are_parameters_with_several_values(self) -> None:
-        for dimension in self.plugin_class.search_dimensions(4):
-            known = self.plugin_class.model_parameters
-            assert not known or dimension.name in known, f"unknown parameter '{dimension.name}'"
-            assert len(set(dimension.values)) == len(dimension.values) > 1
