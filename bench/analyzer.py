@@ -167,6 +167,7 @@ def main() -> None:
     """Print a line per run, then the summary."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--quiet-machine", action="store_true", help="without the square wave")
     parser.add_argument("--perf-analyzer", type=Path, help="check each result with it")
@@ -175,7 +176,7 @@ def main() -> None:
     best = max(true_rate(*each) for each in product(BATCHES, INSTANCES, DELAYS_US))
     print(f"best {best:.0f}/s by the law, present {true_rate(4, 1, 0):.0f}/s", flush=True)
     rows = []
-    for seed in range(1, arguments.runs + 1):
+    for seed in range(arguments.first_seed, arguments.first_seed + arguments.runs):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             model = folder / "models" / "law"

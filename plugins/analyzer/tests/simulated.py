@@ -9,8 +9,9 @@ import random
 from bisect import bisect_right
 
 from tritonpy_analyzer.cost_model import Execution
+from tritonpy_analyzer.findings import SearchOptions
 from tritonpy_analyzer.measuring import LoadWindow
-from tritonpy_analyzer.search import Search, SearchOptions
+from tritonpy_analyzer.search import Search
 from tritonpy_analyzer.space import BATCH, BATCHING, DELAY, INSTANCES, Limits, make_space
 from tritonpy_load_generator.figures.histogram import make_histogram
 

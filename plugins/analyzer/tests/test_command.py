@@ -108,8 +108,8 @@ def config_of(url):
 def test_batching_is_found_and_written_with_all_reports(models, tmp_path, capsys):
     status = main([
         "analyze", "sleepy", "--model-repository", str(models), "--slo", "p99<60ms",
-        "--minutes", "0.6", "--max-instances", "2", "--study", str(tmp_path / "study"),
-        "--json", "-o", str(tmp_path / "report.html"), "--csv", str(tmp_path / "result.csv"),
+        "--minutes", "0.9", "--max-instances", "2", "--study", str(tmp_path / "study"),
+        "--ignore-load", "--json", "-o", str(tmp_path / "report.html"), "--csv", str(tmp_path / "result.csv"),
         "--write",
     ])  # fmt: skip
     printed = capsys.readouterr()
@@ -119,7 +119,7 @@ def test_batching_is_found_and_written_with_all_reports(models, tmp_path, capsys
     best = {name: value for _, name, value in study["recommended"]["settings"]}
     assert best["dynamic_batching"]
     assert study["recommended"]["gain"]["low"] > 1
-    assert study["seconds"] < 0.6 * 60 * 1.1
+    assert study["seconds"] < 0.9 * 60 * 1.1
     assert "+dynamic_batching {" in printed.err
     changed = (models / "sleepy" / "config.pbtxt").read_text(encoding="utf-8")
     assert "# Sleeps 5 ms per batch." in changed
@@ -131,12 +131,13 @@ def test_batching_is_found_and_written_with_all_reports(models, tmp_path, capsys
     assert "use batch" in capsys.readouterr().out
 
 
-def test_a_running_server_is_restored(live, tmp_path):
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_running_server_is_restored(live, tmp_path, protocol):
     before = config_of(live.http)
     study = analyze(
         AnalysisOptions(
-            models=("sleepy",), url=live.http, slo=("p99<60ms",), minutes=0.25,
-            max_instances=2, folder=str(tmp_path / "study"), yes_disturb=True,
+            models=("sleepy",), url=getattr(live, protocol), protocol=protocol, slo=("p99<60ms",), minutes=0.25,
+            max_instances=2, folder=str(tmp_path / "study"), yes_disturb=True, ignore_load=True,
         )
     )  # fmt: skip
     assert study.windows > 5
@@ -150,7 +151,7 @@ def test_a_running_server_is_restored_after_a_signal(live, tmp_path, delay_s):
     process = subprocess.Popen(
         [
             sys.executable, "-m", "tritonpy", "analyze", "sleepy", "-u", live.http,
-            "--minutes", "1", "--study", str(tmp_path / "study"), "--yes-disturb",
+            "--minutes", "1", "--study", str(tmp_path / "study"), "--yes-disturb", "--ignore-load",
         ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
@@ -169,7 +170,7 @@ def test_a_killed_analysis_resumes_and_leaves_no_server(models, tmp_path):
     folder = tmp_path / "study"
     command = [
         sys.executable, "-m", "tritonpy", "analyze", "sleepy", "--model-repository", str(models),
-        "--slo", "p99<60ms", "--minutes", "0.4", "--max-instances", "2", "--study", str(folder),
+        "--slo", "p99<60ms", "--minutes", "0.3", "--max-instances", "2", "--study", str(folder), "--ignore-load",
     ]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     windows = folder / "windows.jsonl"
@@ -186,7 +187,7 @@ def test_a_killed_analysis_resumes_and_leaves_no_server(models, tmp_path):
     study = read_study(folder)
     assert not any("new study" in note for note in study.notes)
     assert study.windows == len(windows.read_bytes().splitlines())
-    assert study.seconds < 0.4 * 60 * 1.1
+    assert study.seconds < 0.3 * 60 * 1.1
 
 
 def test_the_members_of_an_ensemble_are_searched(models, tmp_path, capsys):
@@ -195,7 +196,8 @@ def test_the_members_of_an_ensemble_are_searched(models, tmp_path, capsys):
     (chain / "config.pbtxt").write_text(ENSEMBLE, encoding="utf-8")
     status = main([
         "analyze", "chain", "--model-repository", str(models), "--slo", "p99<60ms",
-        "--minutes", "0.4", "--max-instances", "2", "--study", str(tmp_path / "study"),
+        "--minutes", "0.3", "--max-instances", "2", "--study", str(tmp_path / "study"),
+        "--ignore-load",
     ])  # fmt: skip
     printed = capsys.readouterr()
     assert status == 0, printed.err
@@ -213,7 +215,7 @@ def test_the_models_that_a_model_calls_are_found(models, tmp_path, capsys):
     (caller / "config.pbtxt").write_text(CONFIG.replace("count: 1", "count: 2"), encoding="utf-8")
     status = main([
         "analyze", "caller", "--model-repository", str(models), "--slo", "p99<80ms",
-        "--minutes", "0.25", "--max-instances", "2", "--study", str(tmp_path / "study"),
+        "--minutes", "0.25", "--max-instances", "2", "--study", str(tmp_path / "study"), "--ignore-load",
     ])  # fmt: skip
     assert status == 0, capsys.readouterr().err
     study = read_study(tmp_path / "study")
@@ -224,8 +226,8 @@ def test_several_models_share_the_requests(models, tmp_path, capsys):
     shutil.copytree(models / "sleepy", models / "other")
     status = main([
         "analyze", "sleepy", "other", "--model-repository", str(models), "--mix", "sleepy=3,other=1",
-        "--slo", "p99<80ms", "--minutes", "0.35", "--max-instances", "2",
-        "--study", str(tmp_path / "study"),
+        "--slo", "p99<80ms", "--minutes", "0.3", "--max-instances", "2",
+        "--study", str(tmp_path / "study"), "--ignore-load",
     ])  # fmt: skip
     assert status == 0, capsys.readouterr().err
     study = read_study(tmp_path / "study")
@@ -258,6 +260,17 @@ def test_a_server_with_other_clients_is_refused(live, tmp_path, capsys):
         stop.set()
         thread.join()
     assert "add --yes-disturb" in capsys.readouterr().err
+
+
+def test_a_server_that_loads_no_models_on_request_is_refused(models, tmp_path, capsys):
+    config = {
+        "repositories": [{"url": str(models)}],
+        "frontends": {"http": {"port": 0}, "grpc": False, "metrics": False},
+    }
+    with running_server(config) as server:
+        command = ["analyze", "sleepy", "-u", server.http, "--study", str(tmp_path / "study")]
+        assert main(command) == 2
+    assert "--model-control-mode=explicit" in capsys.readouterr().err
 
 
 def test_a_server_that_cannot_start_is_explained_with_its_log(models, tmp_path, capsys):

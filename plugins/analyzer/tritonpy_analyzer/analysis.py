@@ -15,9 +15,10 @@ import msgspec
 
 from tritonpy import StartupError
 from tritonpy.plugins import make_plugin_manager
+from tritonpy_analyzer.findings import SearchOptions, SearchView
 from tritonpy_analyzer.goals import Constraint, Goals, Metric, Objective, parse_goals, parse_size
 from tritonpy_analyzer.measuring import ServerMeasurer, Traffic
-from tritonpy_analyzer.search import Search, SearchOptions, SearchView
+from tritonpy_analyzer.search import Search
 from tritonpy_analyzer.servers import OwnServer, OwnServerOptions, ServerSlot
 from tritonpy_analyzer.space import Limits, Space, make_space
 from tritonpy_analyzer.study import (
@@ -76,6 +77,7 @@ class AnalysisOptions(msgspec.Struct, kw_only=True, frozen=True):
     folder: str = ""
     resume: bool = False
     yes_disturb: bool = False
+    ignore_load: bool = False
     command: str = ""
     client_processes: int = 1
     input_data: tuple[str, ...] = ("random",)
@@ -183,8 +185,10 @@ async def _analyze(
                     f"there is nothing to search for {', '.join(configs)}: the model neither "
                     "batches nor has one instance group"
                 )
-            if options.resume and options.url:
-                _restore_abandoned(folder, slots[0])
+            if options.url:
+                if options.resume:
+                    await asyncio.to_thread(_restore_abandoned, folder, slots[0])
+                await asyncio.to_thread(_check_load_rights, slots[0], space)
             identity = fingerprint(
                 {
                     "options": _identity(options),
@@ -230,6 +234,19 @@ def _restored(
     return [f"not restored: {error}" for error in slot.restore(configs)]
 
 
+def _check_load_rights(slot: ServerSlot, space: Space) -> None:
+    """Raise BadUsage if the live server does not let us load models."""
+    model = space.models[0]
+    try:
+        slot.control.load(model, space.configs[model])
+    except RequestRejected as error:
+        raise BadUsage(
+            f"the server does not load '{model}' with another configuration: {error}; "
+            "start it with --model-control-mode=explicit"
+        ) from error
+    slot.changed.add(model)
+
+
 def _restore_abandoned(folder: Path, slot: ServerSlot) -> None:
     """Restore what an analysis that was killed left on a live server."""
     try:
@@ -261,7 +278,12 @@ async def _search(
         ]
         limits = [each.limit for each in goals.latency_limits]
         measurer = ServerMeasurer(
-            pools, space, traffic, list(space.configs), max(limits, default=None)
+            pools,
+            space,
+            traffic,
+            list(space.configs),
+            max(limits, default=None),
+            ignore_load=options.ignore_load,
         )
         if options.url and not options.yes_disturb:
             foreign = await measurer.foreign_requests(_LISTEN_S)

@@ -91,6 +91,11 @@ class AnalyzeCommand(Command):
         add("--study", default="", metavar="FOLDER", help="where everything measured is kept")
         add("--resume", action="store_true", help="continue the analysis in the study's folder")
         add("--yes-disturb", action="store_true", help="analyze although others use the server")
+        add(
+            "--ignore-load",
+            action="store_true",
+            help="count windows although other processes use this machine",
+        )
         add("--client-processes", type=int, default=1, help="processes that generate the load")
         add("--input-data", action="append", default=[], help="as for tritonpy bench; repeatable")
         add("--shape", action="append", default=[], metavar="NAME:3,4", help="repeatable")
@@ -162,7 +167,7 @@ def make_options(arguments: argparse.Namespace) -> Any:
         "folder": arguments.study,
         "resume": arguments.resume,
         "yes_disturb": arguments.yes_disturb,
-        "command": f"tritonpy analyze {shlex.join(sys.argv[2:])}",
+        "ignore_load": arguments.ignore_load,
         "client_processes": arguments.client_processes,
         "input_data": tuple(arguments.input_data) or ("random",),
         "shape": tuple(
@@ -178,6 +183,20 @@ def make_options(arguments: argparse.Namespace) -> Any:
         named, ignored = read_model_analyzer_file(arguments.file, named)
         if ignored:
             sys.stderr.write(f"note: without meaning here: {', '.join(ignored)}\n")
+    _set_repository(named)
+    named["command"] = f"tritonpy analyze {shlex.join(sys.argv[2:])}"
+    try:
+        options = msgspec.convert(named, AnalysisOptions, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadUsage(str(error)) from error
+    check_options(options)
+    return options
+
+
+def _set_repository(named: dict[str, Any]) -> None:
+    """Use the folder `models` if no server is named. Raises BadUsage if it does not exist."""
+    from tritonpy_load_generator.options import BadUsage
+
     if not (named["repository"] or named["server_yaml"] or named["url"]):
         named["repository"] = "models"
     if named["repository"] and not Path(named["repository"]).is_dir():
@@ -185,12 +204,6 @@ def make_options(arguments: argparse.Namespace) -> Any:
             f"there is no folder '{named['repository']}': give --model-repository, or -u for a "
             "running server"
         )
-    try:
-        options = msgspec.convert(named, AnalysisOptions, strict=False)
-    except msgspec.ValidationError as error:
-        raise BadUsage(str(error)) from error
-    check_options(options)
-    return options
 
 
 def _parts(text: str) -> list[str]:

@@ -117,12 +117,15 @@ class ServerMeasurer:
         traffic: Sequence[Traffic],
         watched: Sequence[str],
         limit_s: float | None,
+        *,
+        ignore_load: bool = False,
     ) -> None:
         self._slots = list(slots)
         self._space = space
         self._traffic = traffic
         self._watched = watched
         self._limit_s = limit_s
+        self._ignore_load = ignore_load
         self._recent: deque[Candidate] = deque(maxlen=_REMEMBERED)
         self._started = time.monotonic()
         self.elapsed_s = 0.0
@@ -240,7 +243,7 @@ class ServerMeasurer:
             memory_cpu=memory.cpu,
             memory_gpu=memory.gpu,
             client_busy=max(each.busiest for each in joined.values()),
-            dropped=disturbed,
+            dropped="" if self._ignore_load else disturbed,
         )
 
     async def foreign_requests(self, seconds: float) -> int:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tritonpy_analyzer.search import SearchView
+from tritonpy_analyzer.findings import SearchView
 
 
 class BarView:

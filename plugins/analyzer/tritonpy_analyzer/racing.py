@@ -48,6 +48,8 @@ class RateEstimate:
         self.log_rate = math.log(rate)
         self._limits = limits
         self.estimates: list[float] = []
+        self.settled = False
+        """Whether the limit is known about, since it was approached from both sides."""
         self._signs: set[bool] = set()
         self._boost = 0.5
 
@@ -65,10 +67,11 @@ class RateEstimate:
         step = rate_step(window, self._limits)
         estimate = used + step
         self._signs.add(step > 0)
+        self.settled = self.settled or len(self._signs) == 2
         if abs(step) > _NEAR:
             self.estimates.clear()
-        if len(self._signs) < 2 or abs(step) > _NEAR:
-            self._boost = min(2 * self._boost, 8.0) if len(self._signs) < 2 else 1.0
+        if not self.settled or abs(step) > _NEAR:
+            self._boost = 1.0 if self.settled else min(2 * self._boost, 8.0)
             self.log_rate = used + max(-_FAR_STEP, min(self._boost * step, _FAR_STEP))
             return estimate if abs(step) < _NEAR / 4 else None
         self.estimates.append(estimate)
@@ -298,13 +301,25 @@ class Race:
 
     @property
     def decided(self) -> bool:
-        """Whether every challenger is out, or known to be as good as the leader."""
+        """Whether every other candidate is out, or known to be as good as the leader or worse."""
         leader = self.leader.candidate
         standing = [self.entries[self.reference], *self.alive]
         return all(
-            each.candidate == leader or self.compare(each.candidate, leader).verdict == "same"
+            each.candidate == leader
+            or self.compare(each.candidate, leader).verdict in {"same", "worse"}
             for each in standing
         )
+
+    @property
+    def overtaken(self) -> bool:
+        """Whether the leader is certainly better than the reference."""
+        leader = self.leader.candidate
+        return leader != self.reference and self.compare(leader, self.reference).verdict == "better"
+
+    def remove(self, candidate: Candidate) -> None:
+        """Remove a candidate as if it had never been part of the race."""
+        if candidate != self.reference:
+            del self.entries[candidate]
 
     def order(self) -> list[Candidate]:
         """Return the candidates of the next round: the reference, two challengers, and so on.

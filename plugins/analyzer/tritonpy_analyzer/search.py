@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
 
 import msgspec
 
-from tritonpy_analyzer.cost_model import Execution, ExecutionCost, QueueSimulation, fit_cost
+from tritonpy_analyzer.cost_model import Execution, QueueSimulation, fit_cost
+from tritonpy_analyzer.findings import Findings, SearchEnded, SearchOptions, SearchView
 from tritonpy_analyzer.goals import Goals, Metric
 from tritonpy_analyzer.measuring import LoadWindow, Measurer
 from tritonpy_analyzer.proposals import Proposals
 from tritonpy_analyzer.racing import (
     ALPHA,
-    Comparison,
     Race,
     RateEstimate,
     violates,
@@ -27,66 +25,18 @@ from tritonpy_metrics.confidence_bounds import mean_radius
 
 FIRST_RACE, LATER_RACE = 7, 6
 _SAMPLED = 3000
-_MEASURED_RACES = 0.72
+_EXCLUDED = 0.6
+"""Candidates that are predicted below this part of the best one are not predicted again."""
+_MEASURED_RACES = 0.75
 """The part of the time in which races may start; the rest confirms the result."""
 _LEAST_RATE = 0.5
 _LEAST_WINDOW_S = 1.0
 _STALE_RACES = 2
+_LEAST_ROUNDS = 3
+_APPROACHES = 4
 _EVENTS = 3
 """Requests beyond the limit that a window should see at the limit, to tell where it is."""
 CURVE = (0.5, 0.7, 0.85, 0.95, 1.05, 1.15)
-
-
-class SearchView(Protocol):
-    """Shows the progress of a search."""
-
-    def phase(self, text: str) -> None:
-        """Show what begins now."""
-
-    def progress(self, elapsed_s: float, best: str) -> None:
-        """Show the elapsed time and the best candidate so far."""
-
-    def verdict(self, text: str) -> None:
-        """Show a decision."""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """The load and the limits of a search; a `level` of None selects it by the goals."""
-
-    seconds: float = 300.0
-    seed: int = 1
-    level: LoadLevel | None = None
-    max_trials: int = 0
-    cores: int = 1
-
-
-class SearchEnded(Exception):
-    """The search was interrupted, or the machine is too busy; the results so far are kept."""
-
-
-@dataclass(slots=True)
-class Findings:
-    """What a search has found, at any time."""
-
-    windows: dict[Candidate, list[LoadWindow]] = field(default_factory=dict)
-    estimates: dict[Candidate, list[float]] = field(default_factory=dict)
-    merits: dict[Candidate, float] = field(default_factory=dict)
-    """The logarithm of the first objective's ratio to the present configuration."""
-    front: dict[Candidate, tuple[float, ...]] = field(default_factory=dict)
-    out: dict[Candidate, str] = field(default_factory=dict)
-    pruned: dict[Candidate, str] = field(default_factory=dict)
-    predicted: dict[Candidate, float] = field(default_factory=dict)
-    curves: dict[Candidate, list[LoadWindow]] = field(default_factory=dict)
-    leader: Candidate | None = None
-    gain: Comparison | None = None
-    verified: tuple[float, list[LoadWindow]] | None = None
-    """The rate at which the leader was checked for a long time, and the windows of the check."""
-    cost: ExecutionCost | None = None
-    dropped: list[LoadWindow] = field(default_factory=list)
-    count: int = 0
-    too_noisy: bool = False
-    violated: str = ""
 
 
 class Search:
@@ -290,7 +240,7 @@ class Search:
         if cost is None:
             return
         self._simulation = QueueSimulation(cost, self._overhead_s, self._options.seed)
-        for candidate in self.space.candidates(_SAMPLED, self._options.seed):
+        for candidate in self._worth_predicting():
             found.predicted[candidate] = self._predict(candidate)
             reason = self._predicted_violation(candidate)
             if reason:
@@ -299,6 +249,14 @@ class Search:
         rate = self._rates.get(present)
         if rate and found.predicted.get(present):
             self._calibration = rate / found.predicted[present]
+
+    def _worth_predicting(self) -> list[Candidate]:
+        """Return all candidates, or those that an earlier prediction does not exclude."""
+        predicted = self.findings.predicted
+        if not predicted:
+            return self.space.candidates(_SAMPLED, self._options.seed)
+        best = max(predicted.values())
+        return [each for each, value in predicted.items() if value > _EXCLUDED * best]
 
     def _predict(self, candidate: Candidate) -> float:
         """Return the predicted figure of merit, which is better if higher; 0 if unknown.
@@ -372,7 +330,9 @@ class Search:
             self._predict_all()
             if found.leader == leader:
                 focuses.pop(0)
+            survivors = [each.candidate for each in race.alive if each.candidate != found.leader]
             candidates = self._next_candidates(proposals, focuses[0]) if focuses else []
+            candidates = [*survivors, *candidates][:LATER_RACE]
 
     def _focuses(self) -> list[tuple[str, ...]]:
         """Return the models whose settings are searched, one group after the other.
@@ -408,7 +368,7 @@ class Search:
 
     def _race_seconds(self, number: int) -> float:
         end_s = _MEASURED_RACES * self._options.seconds + 2
-        return (end_s - self._measurer.elapsed_s) * (0.5 if number == 1 else 0.6)
+        return (end_s - self._measurer.elapsed_s) * 0.6
 
     def _first_candidates(self, focus: Sequence[str]) -> list[Candidate]:
         """Return the present configuration's rivals: predicted ones, or its neighbors."""
@@ -458,16 +418,16 @@ class Search:
         def promising(candidate: Candidate) -> bool:
             if candidate in known:
                 return False
-            expected = self._predict(candidate)
-            best = self._predict(leader)
+            expected = found.predicted.get(candidate) or self._predict(candidate)
             return not expected or not best or expected > 0.85 * best
 
+        best = found.predicted.get(leader) or self._predict(leader)
         near = sorted(
             filter(promising, self._adjacent(leader, focus)),
-            key=lambda each: -self._predict(each),
+            key=lambda each: -found.predicted.get(each, 0.0),
         )[: LATER_RACE // 2]
-        ranked = sorted(found.predicted, key=lambda each: -found.predicted[each])
-        near += [each for each in ranked if promising(each) and each not in near][:1]
+        rest = [each for each in found.predicted if each not in known and each not in near]
+        near += sorted(rest, key=lambda each: -found.predicted[each])[:1]
         sampled = (
             [each for each in proposals.ask(LATER_RACE, [*known, *near]) if promising(each)]
             if len(focus) == len(self.space.models)
@@ -480,11 +440,9 @@ class Search:
         found = self.findings
         until_s = self._measurer.elapsed_s + seconds
         race = Race(candidates, self._goals, self._start_rate, self._predict)
-        reference = race.entries[candidates[0]]
-        if reference.rate is not None:
-            reference.rate.log_rate = math.log(self._start_rate(candidates[0]))
         try:
-            while self._measurer.elapsed_s < until_s and (race.round < 2 or not race.decided):
+            await self._approach_limits(race, self._measurer.elapsed_s + seconds / 2)
+            while self._measurer.elapsed_s < until_s and not self._is_over(race):
                 for candidate in race.order():
                     if race.entries[candidate].out:
                         continue
@@ -509,6 +467,37 @@ class Search:
             self._view.verdict(f"leads: {leader.describe()}")
         return race
 
+    async def _approach_limits(self, race: Race, until_s: float) -> None:
+        """Find about the rate of candidates that were not measured before, without comparing.
+
+        Candidates for which there is no time leave the race.
+        """
+        for candidate, entry in list(race.entries.items()):
+            if self._measurer.elapsed_s > until_s and candidate not in self._rates:
+                race.remove(candidate)
+                continue
+            for _ in range(_APPROACHES):
+                if entry.rate is None or entry.rate.settled or entry.out:
+                    break
+                if candidate in self._rates:
+                    entry.rate.settled = True
+                    break
+                window = await self._measure(candidate, entry.rate.rate, _LEAST_WINDOW_S)
+                if window.invalid:
+                    entry.out = f"refused: {window.invalid}"
+                elif not window.dropped:
+                    entry.rate.add(window)
+
+    def _is_over(self, race: Race) -> bool:
+        """Return whether a race needs no further round.
+
+        A reference that was overtaken compares badly, since it runs at another rate: the survivors
+        continue in a race with the leader as the reference.
+        """
+        if race.round < _LEAST_ROUNDS:
+            return False
+        return race.decided or race.overtaken
+
     def _value(self, candidate: Candidate) -> float:
         """Return the load of a window without a latency limit to search for."""
         if self._options.level is not None:
@@ -521,14 +510,14 @@ class Search:
             return known
         predicted = self._predict(candidate) * self._calibration
         leader = self._rates.get(self.findings.leader or self.space.present, 1.0)
-        return max(min(predicted or leader, 4 * leader), leader / 4, 1.0)
+        return max(min(predicted or leader, 16 * leader), leader / 4, 1.0)
 
     def _note_race(self, race: Race) -> None:
         found = self.findings
         base = found.merits.get(race.reference, 0.0)
         estimates = race.estimates()
         for candidate, entry in race.entries.items():
-            if entry.rate is not None and entry.windows:
+            if entry.rate is not None and (entry.windows or entry.rate.settled):
                 self._rates[candidate] = max(entry.rate.rate, _LEAST_RATE)
                 found.estimates.setdefault(candidate, []).extend(entry.rate.estimates)
             if entry.out:
@@ -566,7 +555,7 @@ class Search:
         found, present = self.findings, self.space.present
         leader = found.leader or present
         if leader != present and present not in found.out:
-            seconds = max(0.5 * self._left_s, 4.0)
+            seconds = max(0.7 * self._left_s, 4.0)
             race = await self._race([present, leader], seconds)
             comparison = race.compare(leader, present)
             found.gain = comparison
