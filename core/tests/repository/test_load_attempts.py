@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from core.tests.toys.waiting import wait_until
 from tritonpy.repository.load_attempts import LoadAttempt, LoadThreads, ModelLock, load_many
 from tritonpy_types.errors import Internal, InvalidArgument, Unavailable
 
@@ -32,13 +33,6 @@ def in_thread(call, *arguments):
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     return thread, errors
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, "the condition was never true"
-        time.sleep(0.005)
 
 
 class TestLoadAttempt:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from core.tests.toys.waiting import wait_until
 from tritonpy.runners import thread_pool
 from tritonpy.runners.thread_pool import KEPT, ThreadPool
 
@@ -44,15 +45,6 @@ class Work:
     def wait(self, count: int = 1) -> None:
         for _ in range(count):
             assert self.began.acquire(timeout=WAIT_S)
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    changed = threading.Event()
-    for _ in range(WAIT_S * 100):
-        if condition():
-            return
-        changed.wait(0.01)
-    raise AssertionError("it never came about")
 
 
 def test_sequential_functions_share_threads(pools: Pools) -> None:

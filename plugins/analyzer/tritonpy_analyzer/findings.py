@@ -56,7 +56,7 @@ class Findings:
     leader: Candidate | None = None
     gain: Comparison | None = None
     verified: tuple[float, list[LoadWindow]] | None = None
-    """The rate at which the leader was checked for a long time, and the windows of the check."""
+    """A rate at which the leader kept the limits for a long time, and the windows of the check."""
     cost: ExecutionCost | None = None
     dropped: list[LoadWindow] = field(default_factory=list)
     count: int = 0

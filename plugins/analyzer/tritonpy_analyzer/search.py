@@ -319,7 +319,7 @@ class Search:
             where = f" of {', '.join(focuses[0])}" if len(space.models) > 1 else ""
             self._view.phase(f"race {number}: {len(candidates)} candidates{where}")
             leader = found.leader or present
-            race = await self._race([leader, *candidates], self._race_seconds(number))
+            race = await self._race([leader, *candidates], self._race_seconds())
             for candidate, entry in race.entries.items():
                 if candidate in found.merits:
                     proposals.add(
@@ -366,7 +366,7 @@ class Search:
             return False
         return self._measurer.elapsed_s < _MEASURED_RACES * self._options.seconds
 
-    def _race_seconds(self, number: int) -> float:
+    def _race_seconds(self) -> float:
         end_s = _MEASURED_RACES * self._options.seconds + 2
         return (end_s - self._measurer.elapsed_s) * 0.6
 
@@ -598,8 +598,10 @@ class Search:
                     count += window.latency.total
                     if window.overloaded:
                         break
-            found.verified = (rate, windows)
-            if self._keeps_limits(windows) or self._measurer.elapsed_s >= until_s:
+            if windows and self._keeps_limits(windows):
+                found.verified = (rate, windows)
+                return
+            if self._measurer.elapsed_s >= until_s:
                 return
             rate *= 0.93
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 from tritonpy_types.errors import Unavailable
 
 from ...toys.hoard import memory_config
@@ -28,12 +26,3 @@ def retry_request(server, recorder, name, value=1):
             return ask(server.engine, recorder, name, [value])
         except Unavailable:
             continue
-
-
-def wait_for(condition):
-    ready = threading.Event()
-    for _ in range(2000):
-        if condition():
-            return
-        ready.wait(0.01)
-    raise AssertionError("the condition was never true")

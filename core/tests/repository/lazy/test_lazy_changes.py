@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from core.tests.toys.waiting import wait_until
 from tritonpy_residency.policy import LruPolicy
 from tritonpy_types.errors import InvalidArgument, TritonError, Unavailable
 
@@ -11,7 +12,7 @@ from ...toys.hoard import MIB, memory_config
 from ...toys.serving import ask, config_of, numbers
 from ..version_backend import error_of, index
 from .conftest import memory_report
-from .lazy_requests import add_models, error_in, retry_request, wait_for
+from .lazy_requests import add_models, error_in, retry_request
 
 
 def test_a_reload_that_does_not_fit_next_to_the_serving_version_is_rejected(
@@ -164,7 +165,7 @@ def test_a_metadata_query_loads_a_model_whose_files_define_no_inputs(
         assert isinstance(error, Unavailable)
         assert error.retry_after == "1"
         hoard.wait(lambda: hoard.loads == ["a"])
-        wait_for(lambda: index(server)[0][2] == "READY")
+        wait_until(lambda: index(server)[0][2] == "READY")
         assert [tensor.name for tensor in server.engine.model_metadata("a").inputs] == ["IN"]
 
 

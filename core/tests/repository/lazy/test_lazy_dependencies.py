@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from core.tests.toys.waiting import wait_until
 from tritonpy.api.backend import Backend
 from tritonpy.repository.model_table import LAZY
 from tritonpy_types import Batch, InferRequest, InferResponse, SequenceInfo, Tensor
@@ -16,7 +17,7 @@ from ...toys.pinned import Accumulate, PinnedScheduler
 from ...toys.serving import ask, config_of, numbers
 from ..version_backend import error_of, index
 from .conftest import memory_report, model_report
-from .test_lazy_loading import add_models, error_in, wait_for
+from .test_lazy_loading import add_models, error_in
 
 PIPE = """
 platform: "ensemble"
@@ -69,7 +70,7 @@ def test_members_of_an_ensemble_in_use_are_never_evicted(serve, model_repository
         busy = ask(server.engine, recorder, "e", [1])
         hoard.wait(lambda: hoard.inside == ["b"])
         waiting = ask(server.engine, recorder, "c", [1])
-        wait_for(lambda: "reason" in model_report(server, "c"))
+        wait_until(lambda: "reason" in model_report(server, "c"))
         assert sorted(hoard.held) == ["a", "b"], "a is idle, but the ensemble needs it"
         hoard.open("b")
         assert [numbers(each) for each in recorder.wait(busy, waiting, timeout_s=20)] == [
@@ -172,7 +173,7 @@ def test_a_model_with_active_sequences_is_never_evicted_and_requests_keep_their_
             [[111]],
         ]
         waiting = ask(server.engine, recorder, "b", [1])
-        wait_for(lambda: "reason" in model_report(server, "b"))
+        wait_until(lambda: "reason" in model_report(server, "b"))
         assert hoard.held == {}
         assert [numbers(each) for each in recorder.wait(send(1000, end=True))] == [[[1111]]]
         assert [numbers(each) for each in recorder.wait(waiting, timeout_s=20)] == [[[2]]]

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from core.tests.toys.waiting import wait_until
 from tritonpy.repository.model_table import LAZY
 from tritonpy_types.clock import epoch_ms
 from tritonpy_types.errors import NotFound, Unavailable
@@ -12,7 +13,7 @@ from ...toys.hoard import MIB, memory_config
 from ...toys.serving import ask, numbers
 from ..version_backend import error_of, index
 from .conftest import memory_report, model_report
-from .lazy_requests import add_models, error_in, retry_request, wait_for
+from .lazy_requests import add_models, error_in, retry_request
 
 
 def test_a_lazy_model_is_listed_with_metadata_and_not_loaded(serve, model_repository, hoard):
@@ -108,7 +109,9 @@ def test_the_least_recently_used_model_is_evicted(serve, model_repository, infer
         for name in ("a", "b"):
             infer(server, name)
         now = epoch_ms()
-        wait_for(lambda: epoch_ms() > now)  # times of last use have a resolution of one millisecond
+        wait_until(
+            lambda: epoch_ms() > now
+        )  # times of last use have a resolution of one millisecond
         infer(server, "a")
         infer(server, "c")
         assert sorted(hoard.held) == ["a", "c"]
@@ -127,7 +130,9 @@ def test_a_model_in_use_is_never_evicted_and_the_request_waits(
         busy = ask(server.engine, recorder, "a", [1])
         hoard.wait(lambda: hoard.inside == ["a"])
         waiting = ask(server.engine, recorder, "b", [2])
-        wait_for(lambda: "of which 1.0 MiB are held" in model_report(server, "b").get("reason", ""))
+        wait_until(
+            lambda: "of which 1.0 MiB are held" in model_report(server, "b").get("reason", "")
+        )
         assert hoard.held == {"a": MIB}
         hoard.open("a")
         assert [numbers(each) for each in recorder.wait(busy, waiting, timeout_s=20)] == [

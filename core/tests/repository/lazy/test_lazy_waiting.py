@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from core.tests.toys.waiting import wait_until
 from tritonpy_types.errors import Cancelled, TritonError, Unavailable
 
 from ...toys.hoard import MIB, memory_config
 from ...toys.serving import ask, numbers
 from ..version_backend import error_of, index
 from .conftest import memory_report, model_report
-from .lazy_requests import add_models, error_in, retry_request, wait_for
+from .lazy_requests import add_models, error_in, retry_request
 
 
 def test_with_first_request_refuse_clients_retry_and_the_model_is_kept_for_them(
@@ -17,12 +18,12 @@ def test_with_first_request_refuse_clients_retry_and_the_model_is_kept_for_them(
         error = error_of(ask, server.engine, recorder, "a", [1])
         assert isinstance(error, Unavailable)
         assert error.retry_after == "2"
-        wait_for(lambda: index(server)[0][2] == "READY")
+        wait_until(lambda: index(server)[0][2] == "READY")
         error_of(ask, server.engine, recorder, "b", [1])
-        wait_for(lambda: "idle" in model_report(server, "b").get("reason", ""))
+        wait_until(lambda: "idle" in model_report(server, "b").get("reason", ""))
         assert hoard.held == {"a": MIB}, "a client that retries finds it loaded"
         assert infer(server, "a") == 2
-        wait_for(lambda: index(server)[1][2] == "READY")
+        wait_until(lambda: index(server)[1][2] == "READY")
         assert hoard.held == {"b": MIB}
         assert memory_report(server)["refusals"] == 2
 
@@ -40,7 +41,7 @@ def test_a_failed_load_fails_all_waiting_requests_and_is_not_retried_for_each(
             error = error_in(recorder, request)
             assert isinstance(error, Unavailable)
             assert "a is broken" in error.message
-        wait_for(lambda: not server.engine.is_model_ready("a"))
+        wait_until(lambda: not server.engine.is_model_ready("a"))
         for _ in range(20):
             error = error_of(ask, server.engine, recorder, "a", [1])
             assert "a is broken" in error.message
@@ -85,7 +86,7 @@ def test_unloading_a_lazy_model_rejects_its_waiting_requests(
         busy = ask(server.engine, recorder, "a", [1])
         hoard.wait(lambda: hoard.inside == ["a"])
         waiting = ask(server.engine, recorder, "b", [2])
-        wait_for(lambda: "reason" in model_report(server, "b"))
+        wait_until(lambda: "reason" in model_report(server, "b"))
         server.engine.unload_model("b")
         assert "was unloaded" in error_in(recorder, waiting).message
         assert isinstance(error_of(ask, server.engine, recorder, "b", [1]), TritonError)
@@ -121,7 +122,7 @@ def test_a_cancelled_waiting_request_ends_immediately_and_needs_no_load(
             request.cancel()
             assert isinstance(error_in(recorder, request), Cancelled)
         assert memory_report(server)["waiting_requests"] == 0
-        wait_for(lambda: memory_report(server)["waiting_loads"] == 0)
+        wait_until(lambda: memory_report(server)["waiting_loads"] == 0)
         hoard.open("a")
         recorder.wait(busy)
         assert hoard.loads == ["a"]
