@@ -282,6 +282,26 @@ def test_a_server_that_cannot_start_is_explained_with_its_log(models, tmp_path, 
     assert "the server did not start" in capsys.readouterr().err
 
 
+def test_a_model_whose_requests_fail_is_explained(models, tmp_path, capsys):
+    path = models / "sleepy" / "1" / "model.py"
+    path.write_text(MODEL.replace("time.sleep", "raise ValueError('no luck') #"), encoding="utf-8")
+    status = main([
+        "analyze", "sleepy", "--model-repository", str(models), "--minutes", "0.3",
+        "--slo", "p99<60ms", "--study", str(tmp_path / "study"), "--ignore-load",
+    ])  # fmt: skip
+    assert status == 1
+    printed = capsys.readouterr().out
+    assert "no configuration keeps the constraints: requests fail:" in printed
+    assert "no luck" in printed
+
+
+def test_a_study_that_cannot_be_written_is_explained(models, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    command = ["analyze", "sleepy", "--model-repository", str(models)]
+    assert main([*command, "--study", str(tmp_path / "file" / "study")]) == 1
+    assert "use --study FOLDER" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

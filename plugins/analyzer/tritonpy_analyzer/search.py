@@ -148,6 +148,9 @@ class Search:
         if window.invalid:
             self.findings.violated = window.invalid
             raise SearchEnded
+        if window.failed and not window.succeeded:
+            self.findings.violated = f"requests fail: {window.error}"
+            raise SearchEnded
         self._overhead_s = max(window.latency.mean / 1e9 * 0.02, 2e-4)
         if self._finds_rate:
             self._rates[present] = max(0.6 * window.rate, 1.0)

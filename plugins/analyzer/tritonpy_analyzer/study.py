@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +128,9 @@ class Study(msgspec.Struct, kw_only=True):
 
 
 def write_study(path: Path, study: Study) -> None:
-    """Write a study as JSON."""
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(study), indent=1))
+    """Write a study as JSON. Raises StartupError."""
+    with _explained(path.parent):
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(study), indent=1))
 
 
 def read_study(path: Path) -> Study:
@@ -171,11 +173,15 @@ def _digest(text: str) -> str:
 
 
 class Journal:
-    """The folder of an analysis: every window is written as soon as it is measured."""
+    """The folder of an analysis: every window is written as soon as it is measured.
+
+    Every method raises StartupError if the folder cannot be used.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        with _explained(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         self._decoder = msgspec.json.Decoder(LoadWindow)
         self._encoder = msgspec.json.Encoder()
 
@@ -190,10 +196,10 @@ class Journal:
             reason = self._difference(path, identity)
             if not reason:
                 return ""
-        path.write_text(
-            json.dumps({"identity": identity, "original": original}, indent=1), encoding="utf-8"
-        )
-        (self.folder / WINDOWS_FILE).write_bytes(b"")
+        content = json.dumps({"identity": identity, "original": original}, indent=1)
+        with _explained(self.folder):
+            path.write_text(content, encoding="utf-8")
+            (self.folder / WINDOWS_FILE).write_bytes(b"")
         return reason
 
     def _difference(self, path: Path, identity: Mapping[str, str]) -> str:
@@ -219,12 +225,23 @@ class Journal:
     def rewrite(self, windows: Sequence[LoadWindow]) -> None:
         """Replace the recorded windows."""
         content = b"".join(self._encoder.encode(each) + b"\n" for each in windows)
-        (self.folder / WINDOWS_FILE).write_bytes(content)
+        with _explained(self.folder):
+            (self.folder / WINDOWS_FILE).write_bytes(content)
 
     def append(self, window: LoadWindow) -> None:
         """Record a window."""
-        with (self.folder / WINDOWS_FILE).open("ab") as file:
+        with _explained(self.folder), (self.folder / WINDOWS_FILE).open("ab") as file:
             file.write(self._encoder.encode(window) + b"\n")
+
+
+@contextlib.contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StartupError(
+            f"the study cannot be written to {folder}: {error.strerror}; use --study FOLDER"
+        ) from error
 
 
 class RecordingMeasurer:
