@@ -13,11 +13,13 @@ DEFAULT = "default"
 class SearchDimension:
     """A setting and the values to search, in order; `DEFAULT` leaves it to the framework.
 
-    `name` is a key of `parameters` in the model configuration.
+    `name` is a key of `parameters` in the model configuration. If `changes_output` is set, as for a
+    lower precision, it is searched only on request and with a bound for the difference of outputs.
     """
 
     name: str
     values: tuple[Setting, ...]
+    changes_output: bool = False
 
 
 def thread_counts(cores: int) -> tuple[Setting, ...]:

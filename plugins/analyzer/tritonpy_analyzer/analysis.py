@@ -18,6 +18,7 @@ from tritonpy.plugins import make_plugin_manager
 from tritonpy_analyzer.findings import SearchOptions, SearchView
 from tritonpy_analyzer.goals import Constraint, Goals, Metric, Objective, parse_goals, parse_size
 from tritonpy_analyzer.measuring import ServerMeasurer, Traffic
+from tritonpy_analyzer.output_check import OutputCheck
 from tritonpy_analyzer.search import Search
 from tritonpy_analyzer.servers import OwnServer, OwnServerOptions, ServerSlot
 from tritonpy_analyzer.space import Limits, Space, make_space
@@ -52,6 +53,7 @@ class AnalysisOptions(msgspec.Struct, kw_only=True, frozen=True):
     `models` get the requests, in the ratio of `mix` if there are several. `slo` are constraints
     such as `p99<20ms`. `minutes` is the time that the analysis takes. `folder` keeps everything
     that is measured. `rate` and `concurrency` fix the load instead of searching the highest rate.
+    `allow_precision` searches lower precisions whose outputs differ by at most this share.
     """
 
     models: tuple[str, ...]
@@ -76,6 +78,7 @@ class AnalysisOptions(msgspec.Struct, kw_only=True, frozen=True):
     server_flags: tuple[str, ...] = ()
     folder: str = ""
     resume: bool = False
+    allow_precision: float = 0.0
     yes_disturb: bool = False
     ignore_load: bool = False
     command: str = ""
@@ -139,6 +142,10 @@ def check_options(options: AnalysisOptions) -> tuple[Goals, LoadLevel | None]:
             f"--mix names a model that is not analyzed: {', '.join(options.mix)}",
         ),
         (any(weight <= 0 for weight in options.mix.values()), "weights of --mix must be above 0"),
+        (
+            bool(options.allow_precision) and options.protocol != "http",
+            "--allow-precision compares outputs over HTTP: use -i http",
+        ),
         (options.max_instances < 1, "--max-instances must be at least 1"),
         (options.max_batch_size < 1, "--max-batch-size must be at least 1"),
     ]
@@ -175,9 +182,10 @@ async def _analyze(
                 view.phase("finding the models that the model calls")
                 for name in await called_models(options, slots, targets[0], configs):
                     configs[name] = await asyncio.to_thread(slots[0].control.config, name, "")
+            offered = offered_dimensions(configs, options.allow_precision > 0)
             space = make_space(
                 configs,
-                offered_dimensions(configs),
+                offered,
                 Limits(options.max_batch_size, options.max_instances),
             )
             if not space.dimensions:
@@ -204,7 +212,16 @@ async def _analyze(
                 notes.append(f"a new study was started: {reason}")
             try:
                 search = await _search(
-                    options, goals, level, view, interrupted, slots, targets, space, journal
+                    options,
+                    goals,
+                    level,
+                    view,
+                    interrupted,
+                    slots,
+                    targets,
+                    space,
+                    journal,
+                    offered,
                 )
             finally:
                 errors = [error for slot in slots for error in _restored(slot, configs, options)]
@@ -267,6 +284,7 @@ async def _search(
     targets: Sequence[TargetDescription],
     space: Space,
     journal: Journal,
+    offered: Mapping[str, Sequence[SearchDimension]],
 ) -> Search:
     traffic = [
         Traffic(model, options.mix.get(model, 1.0) if options.mix else 1.0)
@@ -283,6 +301,7 @@ async def _search(
             traffic,
             list(space.configs),
             max(limits, default=None),
+            output_check=_output_check(options, space, targets, offered),
             ignore_load=options.ignore_load,
         )
         if options.url and not options.yes_disturb:
@@ -309,6 +328,24 @@ async def _search(
         )
         await search.run()
         return search
+
+
+def _output_check(
+    options: AnalysisOptions,
+    space: Space,
+    targets: Sequence[TargetDescription],
+    offered: Mapping[str, Sequence[SearchDimension]],
+) -> OutputCheck | None:
+    """Return the check of outputs; None if no searched setting changes them."""
+    settings = frozenset(
+        (model, each.name)
+        for model, found in offered.items()
+        for each in found
+        if each.changes_output
+    )
+    if not settings:
+        return None
+    return OutputCheck(targets[0].model, settings, space.present, options.allow_precision)
 
 
 async def _open_pools(
@@ -440,9 +477,12 @@ def _active(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, An
 
 
 def offered_dimensions(
-    configs: Mapping[str, Mapping[str, Any]],
+    configs: Mapping[str, Mapping[str, Any]], changes_output: bool
 ) -> dict[str, Sequence[SearchDimension]]:
-    """Return what the backends of these models offer to search, if they are installed here."""
+    """Return what the backends of these models offer to search, if they are installed here.
+
+    Settings that change outputs are part of it only with `changes_output`.
+    """
     table = make_plugin_manager().table("tritonpy_backends")
     cores = this_machine().cores or 1
     found: dict[str, Sequence[SearchDimension]] = {}
@@ -454,7 +494,11 @@ def offered_dimensions(
             kind = table[backend].load()
         except StartupError:
             continue
-        found[name] = kind.search_dimensions(cores)
+        found[name] = [
+            each
+            for each in kind.search_dimensions(cores)
+            if changes_output or not each.changes_output
+        ]
     return found
 
 

@@ -90,6 +90,13 @@ class AnalyzeCommand(Command):
         add("--server-flag", action="append", default=[], help="flag of own servers; repeatable")
         add("--study", default="", metavar="FOLDER", help="where everything measured is kept")
         add("--resume", action="store_true", help="continue the analysis in the study's folder")
+        add(
+            "--allow-precision",
+            type=float,
+            default=0.0,
+            metavar="SHARE",
+            help="search lower precisions whose outputs differ by at most this share",
+        )
         add("--yes-disturb", action="store_true", help="analyze although others use the server")
         add(
             "--ignore-load",
@@ -167,6 +174,7 @@ def make_options(arguments: argparse.Namespace) -> Any:
         "folder": arguments.study,
         "resume": arguments.resume,
         "yes_disturb": arguments.yes_disturb,
+        "allow_precision": arguments.allow_precision,
         "ignore_load": arguments.ignore_load,
         "client_processes": arguments.client_processes,
         "input_data": tuple(arguments.input_data) or ("random",),

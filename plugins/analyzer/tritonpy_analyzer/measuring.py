@@ -16,6 +16,7 @@ import msgspec
 import psutil
 
 from tritonpy_analyzer.cost_model import Execution, executions_between
+from tritonpy_analyzer.output_check import OutputCheck
 from tritonpy_analyzer.servers import (
     InvalidCandidate,
     ServerSlot,
@@ -118,6 +119,7 @@ class ServerMeasurer:
         watched: Sequence[str],
         limit_s: float | None,
         *,
+        output_check: OutputCheck | None = None,
         ignore_load: bool = False,
     ) -> None:
         self._slots = list(slots)
@@ -125,6 +127,7 @@ class ServerMeasurer:
         self._traffic = traffic
         self._watched = watched
         self._limit_s = limit_s
+        self._output_check = output_check
         self._ignore_load = ignore_load
         self._recent: deque[Candidate] = deque(maxlen=_REMEMBERED)
         self._started = time.monotonic()
@@ -135,6 +138,8 @@ class ServerMeasurer:
         slot, pools = self._choose(candidate)
         try:
             await asyncio.to_thread(slot.apply, self._space, candidate)
+            if self._output_check is not None:
+                await asyncio.to_thread(self._output_check.check, slot, candidate)
         except InvalidCandidate as error:
             window = LoadWindow(
                 candidate=candidate.key, level=level, seconds=0.0, invalid=str(error)

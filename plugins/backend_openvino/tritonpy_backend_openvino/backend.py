@@ -18,7 +18,7 @@ from tritonpy_backend_openvino.options import OpenVinoOptions
 from tritonpy_backend_openvino.request_pool import InferRequestPool
 from tritonpy_backend_openvino.settings import CPU_EXTENSION
 from tritonpy_backend_openvino.shared_model import SharedModel
-from tritonpy_checks.tuning import SearchDimension, thread_counts
+from tritonpy_checks.tuning import DEFAULT, SearchDimension, thread_counts
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -39,6 +39,7 @@ class OpenVinoBackend(SharedModelBackend):
         "COMPILATION_NUM_THREADS",
         "CPU_EXTENSION_PATH",
         "ENABLE_BATCH_PADDING",
+        "HINT_BF16",
         "INFERENCE_NUM_THREADS",
         "INFERENCE_PRECISION_HINT",
         "NUM_STREAMS",
@@ -54,11 +55,12 @@ class OpenVinoBackend(SharedModelBackend):
 
     @classmethod
     def search_dimensions(cls, cores: int) -> Sequence[SearchDimension]:
-        """Return the number of threads and of streams of a compiled model."""
+        """Return the number of threads and streams of a compiled model, and its precision."""
         counts = thread_counts(cores)
         return (
             SearchDimension("INFERENCE_NUM_THREADS", counts),
             SearchDimension("NUM_STREAMS", counts),
+            SearchDimension("HINT_BF16", (DEFAULT, "yes"), changes_output=True),
         )
 
     @classmethod

@@ -64,6 +64,10 @@ class HttpControlClient(ControlClient):
             self._connection.timeout = TIMEOUT_S
             self._connection.close()
 
+    def infer(self, model: str, request: JsonObject) -> JsonObject:
+        """Send an inference request with tensors as JSON, and return the response."""
+        return self._call("POST", f"{model_path(model, '')}/infer", request)
+
     def register(self, region: str, key: str, byte_size: int) -> None:
         """Register system shared memory."""
         path = f"/v2/systemsharedmemory/region/{quote(region)}/register"
