@@ -47,17 +47,20 @@ if TYPE_CHECKING:
     )
     from tritonpy_config.server.server_config import RepositorySettings
     from tritonpy_config.server.server_yaml import read_server_yaml
+    from tritonpy_config.tuning import DEFAULT_SETTING, SearchDimension, thread_counts
     from tritonpy_types import DATATYPE_OF_NUMBER, DataType, datatype_of, shape_text
 
 __all__ = [
     "BOOLEANS",
     "DATATYPE_OF_NUMBER",
+    "DEFAULT_SETTING",
     "MOST_THREADS",
     "ByteSize",
     "DataType",
     "DeviceSettings",
     "InvalidServerConfig",
     "RepositorySettings",
+    "SearchDimension",
     "ServerConfig",
     "anchor_paths",
     "called_model",
@@ -86,6 +89,7 @@ __all__ = [
     "resolve_model_file",
     "set_dims",
     "shape_text",
+    "thread_counts",
     "unable_to_load",
 ]
 
@@ -128,6 +132,7 @@ __getattr__ = lazy_names(
             "parse_resource",
             "read_lenient_quantiles",
         ),
+        "tritonpy_config.tuning": ("DEFAULT_SETTING", "SearchDimension", "thread_counts"),
         "tritonpy_types": ("DATATYPE_OF_NUMBER", "DataType", "datatype_of", "shape_text"),
     },
 )

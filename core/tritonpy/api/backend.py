@@ -17,7 +17,7 @@ from tritonpy_types.errors import Internal
 if TYPE_CHECKING:
     from tritonpy.api.engine import MemoryUsage
     from tritonpy.api.worker import Launcher
-    from tritonpy_checks.tuning import SearchDimension
+    from tritonpy_config.tuning import SearchDimension
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 Array = npt.NDArray[Any]

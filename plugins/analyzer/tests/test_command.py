@@ -141,7 +141,7 @@ def test_a_running_server_is_restored(live, tmp_path, protocol):
         )
     )  # fmt: skip
     assert study.windows > 5
-    assert len(study.candidates) > 2
+    assert len(study.candidates) >= 2
     assert config_of(live.http) == before
 
 
@@ -204,7 +204,7 @@ def test_the_members_of_an_ensemble_are_searched(models, tmp_path, capsys):
     assert "candidates" in printed.err
     study = read_study(tmp_path / "study")
     assert {model for model, _, _ in study.present.settings} == {"sleepy"}
-    assert len(study.candidates) > 2
+    assert len(study.candidates) >= 2
     assert study.present.shares["sleepy"] > 0
 
 

@@ -7,8 +7,8 @@ import pytest
 from tritonpy import StartupError
 from tritonpy_analyzer.config_edits import edit_config, write_settings
 from tritonpy_analyzer.space import BATCH, BATCHING, DELAY, INSTANCES
-from tritonpy_checks.tuning import DEFAULT
 from tritonpy_config.model_text import read_config_text
+from tritonpy_config.tuning import DEFAULT_SETTING
 
 from .studies import candidate, study
 
@@ -60,7 +60,7 @@ def test_only_the_changed_settings_change():
         ("", {"t": 4}, lambda config: config.parameters["t"].string_value == "4"),
         (
             'parameters { key: "t" value { string_value: "1" } }',
-            {"t": DEFAULT},
+            {"t": DEFAULT_SETTING},
             lambda config: not config.parameters,
         ),
     ],

@@ -5,14 +5,14 @@ import pytest
 from tritonpy_analyzer.output_check import OutputCheck, relative_difference
 from tritonpy_analyzer.servers import InvalidCandidate, ServerSlot
 from tritonpy_analyzer.space import Limits, make_space
-from tritonpy_checks.tuning import DEFAULT, SearchDimension
+from tritonpy_config.tuning import DEFAULT_SETTING, SearchDimension
 from tritonpy_load_generator.options import BadUsage, LoadOptions
 from tritonpy_load_generator.target.metadata import ModelDescription, TensorDescription
 
 MODEL = ModelDescription(
     "m", "", (TensorDescription("IN", "FP32", (2,)),), (TensorDescription("OUT", "FP32", (2,)),), 8
 )
-OFFERED = {"m": [SearchDimension("precision", (DEFAULT, "bf16"), changes_output=True)]}
+OFFERED = {"m": [SearchDimension("precision", (DEFAULT_SETTING, "bf16"), changes_output=True)]}
 SPACE = make_space({"m": {"instance_group": [{"count": 1}]}}, OFFERED, Limits())
 LOW = SPACE.present.with_setting("m", "precision", "bf16")
 

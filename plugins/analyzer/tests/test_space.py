@@ -11,7 +11,7 @@ from tritonpy_analyzer.space import (
     apply_settings,
     make_space,
 )
-from tritonpy_checks.tuning import DEFAULT, SearchDimension, thread_counts
+from tritonpy_config.tuning import DEFAULT_SETTING, SearchDimension, thread_counts
 
 CONFIG = {
     "name": "m",
@@ -74,9 +74,9 @@ def test_backends_offer_parameters():
     offered = {"m": [SearchDimension("threads", thread_counts(6))]}
     config = {**CONFIG, "parameters": {"threads": {"string_value": "4"}}}
     made = make_space({"m": config}, offered, Limits())
-    assert made.dimensions["m", "threads"] == (DEFAULT, 1, 2, 4, 6)
+    assert made.dimensions["m", "threads"] == (DEFAULT_SETTING, 1, 2, 4, 6)
     assert made.present.of("m")["threads"] == 4
-    unset = apply_settings(config, {"threads": DEFAULT})
+    unset = apply_settings(config, {"threads": DEFAULT_SETTING})
     assert unset["parameters"] == {}
     assert apply_settings(config, {"threads": 2})["parameters"] == {
         "threads": {"string_value": "2"}

@@ -33,7 +33,7 @@ from tritonpy_analyzer.study import (
 )
 from tritonpy_analyzer.study_summary import make_study
 from tritonpy_checks.machine import this_machine
-from tritonpy_checks.tuning import SearchDimension
+from tritonpy_config.tuning import SearchDimension
 from tritonpy_load_generator.client.pool import ClientPool
 from tritonpy_load_generator.options import BadUsage, LoadLevel, LoadOptions
 from tritonpy_load_generator.target.control import RequestRejected

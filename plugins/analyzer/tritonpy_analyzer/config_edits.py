@@ -12,10 +12,10 @@ from tritonpy_analyzer.space import BATCH, BATCHING, CORE, DELAY, INSTANCES
 from tritonpy_analyzer.study import Study
 from tritonpy_checks import Edit
 from tritonpy_checks.edits import apply_edits, insert_field, remove_field, replace_value
-from tritonpy_checks.tuning import DEFAULT, Setting
 from tritonpy_config.config_file import CONFIG_FILE
 from tritonpy_config.model_text import read_config_text
 from tritonpy_config.problem import ParsedConfig, entry
+from tritonpy_config.tuning import DEFAULT_SETTING, Setting
 
 _PREFERRED = "dynamic_batching.preferred_batch_size"
 
@@ -139,12 +139,12 @@ def _parameter_edits(
     path = entry("parameters", name)
     quoted = f'"{str(value).lower() if isinstance(value, bool) else value}"'
     if path in at:
-        if value == DEFAULT:
+        if value == DEFAULT_SETTING:
             yield remove_field(file, text, at[path])
             return
         string = next((each for each in at if each.startswith(path) and "string_value" in each), "")
         if string:
             yield replace_value(file, text, at[string], quoted)
             return
-    if value != DEFAULT:
+    if value != DEFAULT_SETTING:
         yield f'parameters {{ key: "{name}" value {{ string_value: {quoted} }} }}'

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from tritonpy_analyzer.space import BATCH, BATCHING, DELAY, INSTANCES
-from tritonpy_checks.tuning import Setting
+from tritonpy_config.tuning import Setting
 
 _REQUESTS = 1500
 _STEPS = 9

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tritonpy_checks.tuning import DEFAULT, SearchDimension, Setting
+from tritonpy_config.tuning import DEFAULT_SETTING, SearchDimension, Setting
 
 JsonObject = Mapping[str, Any]
 BATCH, INSTANCES, BATCHING, DELAY = (
@@ -172,7 +172,9 @@ def make_space(
             dimensions[model, name], present[model, name] = values, value
         for each in offered.get(model, ()):
             given = config.get("parameters", {}).get(each.name, {}).get("string_value")
-            value = next((known for known in each.values if str(known) == given), given or DEFAULT)
+            value = next(
+                (known for known in each.values if str(known) == given), given or DEFAULT_SETTING
+            )
             dimensions[model, each.name] = _with_value(each.values, value)
             present[model, each.name] = value
     return Space(dimensions, normalized(present), configs)
@@ -232,7 +234,7 @@ def apply_settings(config: JsonObject, values: Mapping[str, Setting]) -> JsonObj
         if name not in CORE:
             parameters = changed.setdefault("parameters", {})
             parameters.pop(name, None)
-            if value != DEFAULT:
+            if value != DEFAULT_SETTING:
                 text = str(value).lower() if isinstance(value, bool) else str(value)
                 parameters[name] = {"string_value": text}
     return changed

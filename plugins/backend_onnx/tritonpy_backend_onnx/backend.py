@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from tritonpy import Batch, InstanceContext, ModelContext
+from tritonpy.config import SearchDimension, thread_counts
 from tritonpy.execution import gather, scatter
 from tritonpy_backend_kit.config_completion import log_batch_size, needs_completion
 from tritonpy_backend_kit.shared_model import SharedModelBackend
@@ -19,7 +20,6 @@ from tritonpy_backend_onnx.runtime import has_cuda
 from tritonpy_backend_onnx.settings import SESSION_PATHS
 from tritonpy_backend_onnx.shared_model import DEFAULT_FILENAME, SharedModel, first_device
 from tritonpy_backend_onnx.tensorrt_options import TENSORRT_PATHS
-from tritonpy_checks.tuning import SearchDimension, thread_counts
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig

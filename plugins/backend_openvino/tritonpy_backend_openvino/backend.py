@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from tritonpy import Batch, InferResponse, InstanceContext, ModelContext
+from tritonpy.config import DEFAULT_SETTING, SearchDimension, thread_counts
 from tritonpy.execution import gather, scatter
 from tritonpy_backend_kit.config_completion import log_batch_size, needs_completion
 from tritonpy_backend_kit.shared_model import SharedModelBackend
@@ -18,7 +19,6 @@ from tritonpy_backend_openvino.options import OpenVinoOptions
 from tritonpy_backend_openvino.request_pool import InferRequestPool
 from tritonpy_backend_openvino.settings import CPU_EXTENSION
 from tritonpy_backend_openvino.shared_model import SharedModel
-from tritonpy_checks.tuning import DEFAULT, SearchDimension, thread_counts
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -60,7 +60,7 @@ class OpenVinoBackend(SharedModelBackend):
         return (
             SearchDimension("INFERENCE_NUM_THREADS", counts),
             SearchDimension("NUM_STREAMS", counts),
-            SearchDimension("HINT_BF16", (DEFAULT, "yes"), changes_output=True),
+            SearchDimension("HINT_BF16", (DEFAULT_SETTING, "yes"), changes_output=True),
         )
 
     @classmethod

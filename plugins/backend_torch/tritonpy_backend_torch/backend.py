@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from tritonpy import Batch, InstanceContext, MemoryUsage, ModelContext, TritonError
+from tritonpy.config import SearchDimension, thread_counts
 from tritonpy.execution import scatter
 from tritonpy_backend_kit.config_completion import needs_completion
 from tritonpy_backend_kit.shared_model import SharedModelBackend
@@ -23,7 +24,6 @@ from tritonpy_backend_torch.options import TorchOptions
 from tritonpy_backend_torch.runtime import has_cuda, import_pytorch
 from tritonpy_backend_torch.settings import ModelSettings, model_settings
 from tritonpy_backend_torch.signature import Signature
-from tritonpy_checks.tuning import SearchDimension, thread_counts
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
