@@ -108,12 +108,7 @@ class AnalyzeCommand(Command):
         add("--shape", action="append", default=[], metavar="NAME:3,4", help="repeatable")
         add("--streaming", action="store_true", help="use gRPC streams")
         add("-H", "--header", action="append", default=[], metavar="NAME:VALUE", help="repeatable")
-        add("--write", action="store_true", help="write the settings, after showing the changes")
-        add("--output", type=Path, metavar="FOLDER", help="write the changed files here instead")
-        add("-o", "--html", type=Path, metavar="FILE", help="write a report with charts")
-        add("--csv", type=Path, metavar="FILE", help="write CSV with Model Analyzer's columns")
-        add("--json", action="store_true", help="print the result as JSON")
-        add("--report", type=Path, metavar="STUDY", help="report an earlier result")
+        _add_reports(parser)
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Analyze and return the exit status.
@@ -128,6 +123,16 @@ class AnalyzeCommand(Command):
         except BadUsage as error:
             sys.stderr.write(f"error: {error}\n")
             return USAGE
+
+
+def _add_reports(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--write", action="store_true", help="write the settings, after showing the changes")
+    add("--output", type=Path, metavar="FOLDER", help="write the changed files here instead")
+    add("-o", "--html", type=Path, metavar="FILE", help="write a report with charts")
+    add("--csv", type=Path, metavar="FILE", help="write CSV with Model Analyzer's columns")
+    add("--json", action="store_true", help="print the result as JSON")
+    add("--report", type=Path, metavar="STUDY", help="report an earlier result")
 
 
 def _study(arguments: argparse.Namespace) -> Study:
