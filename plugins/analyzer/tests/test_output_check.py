@@ -29,13 +29,13 @@ def slot_with(outputs, monkeypatch):
     return slot, requests
 
 
-def checked(bound):
-    return OutputCheck(MODEL, frozenset({("m", "precision")}), SPACE.present, bound)
+def checked(slot, bound=0.01):
+    return OutputCheck(slot, MODEL, frozenset({("m", "precision")}), SPACE.present, bound)
 
 
 def test_outputs_within_the_bound_are_accepted_and_compared_once(monkeypatch):
     slot, requests = slot_with([[1.0, 2.0], [1.0, 2.01]], monkeypatch)
-    check = checked(0.01)
+    check = checked(slot)
     for candidate in (SPACE.present, SPACE.present, LOW, LOW):
         check.check(slot, candidate)
     assert len(requests) == 2
@@ -45,8 +45,7 @@ def test_outputs_within_the_bound_are_accepted_and_compared_once(monkeypatch):
 
 def test_outputs_that_differ_too_much_are_refused_with_the_difference(monkeypatch):
     slot, _ = slot_with([[1.0, 2.0], [1.0, 2.1]], monkeypatch)
-    check = checked(0.01)
-    check.check(slot, SPACE.present)
+    check = checked(slot)
     for _ in range(2):
         with pytest.raises(InvalidCandidate, match=r"'OUT' differs by 5.00%, the limit is 1.00%"):
             check.check(slot, LOW)
@@ -55,7 +54,7 @@ def test_outputs_that_differ_too_much_are_refused_with_the_difference(monkeypatc
 def test_grpc_is_refused():
     slot = ServerSlot(LoadOptions(model="m", url="host:1", protocol="grpc"))
     with pytest.raises(BadUsage, match="use -i http"):
-        checked(0.01).check(slot, SPACE.present)
+        checked(slot)
     slot.close()
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import signal
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +18,7 @@ from tritonpy_analyzer.goals import Constraint, Goals, Metric, Objective, parse_
 from tritonpy_analyzer.measuring import ServerMeasurer, Traffic
 from tritonpy_analyzer.output_check import OutputCheck
 from tritonpy_analyzer.search import Search
-from tritonpy_analyzer.servers import OwnServer, OwnServerOptions, ServerSlot
+from tritonpy_analyzer.servers import InvalidCandidate, OwnServer, OwnServerOptions, ServerSlot
 from tritonpy_analyzer.space import Limits, Space, make_space
 from tritonpy_analyzer.study import (
     STUDY_FILE,
@@ -35,6 +33,7 @@ from tritonpy_analyzer.study_summary import make_study
 from tritonpy_checks.machine import this_machine
 from tritonpy_config.tuning import SearchDimension
 from tritonpy_load_generator.client.pool import ClientPool
+from tritonpy_load_generator.interruption import interruption
 from tritonpy_load_generator.options import BadUsage, LoadLevel, LoadOptions
 from tritonpy_load_generator.target.control import RequestRejected
 from tritonpy_load_generator.target.description import describe
@@ -175,7 +174,7 @@ async def _analyze(
 ) -> Study:
     folder = Path(options.folder or f"tritonpy_analysis/{'_'.join(options.models)}")
     journal = Journal(folder)
-    with _interruption() as interrupted:
+    with interruption() as interrupted:
         async with _slots(options, folder, view) as slots:
             targets, configs = await asyncio.to_thread(_describe, options, slots[0])
             if any(config.get("backend") == "python" for config in configs.values()):
@@ -301,7 +300,9 @@ async def _search(
             traffic,
             list(space.configs),
             max(limits, default=None),
-            output_check=_output_check(options, space, targets, offered),
+            output_check=await asyncio.to_thread(
+                _output_check, options, slots[0], space, targets, offered
+            ),
             ignore_load=options.ignore_load,
         )
         if options.url and not options.yes_disturb:
@@ -332,11 +333,15 @@ async def _search(
 
 def _output_check(
     options: AnalysisOptions,
+    slot: ServerSlot,
     space: Space,
     targets: Sequence[TargetDescription],
     offered: Mapping[str, Sequence[SearchDimension]],
 ) -> OutputCheck | None:
-    """Return the check of outputs; None if no searched setting changes them."""
+    """Return the check of outputs; None if no searched setting changes them.
+
+    Raises BadUsage if the present configuration does not respond to generated inputs.
+    """
     settings = frozenset(
         (model, each.name)
         for model, found in offered.items()
@@ -345,7 +350,11 @@ def _output_check(
     )
     if not settings:
         return None
-    return OutputCheck(targets[0].model, settings, space.present, options.allow_precision)
+    bound = options.allow_precision
+    try:
+        return OutputCheck(slot, targets[0].model, settings, space.present, bound)
+    except InvalidCandidate as error:
+        raise BadUsage(f"--allow-precision: {error}") from error
 
 
 async def _open_pools(
@@ -500,25 +509,3 @@ def offered_dimensions(
             if changes_output or not each.changes_output
         ]
     return found
-
-
-@contextlib.contextmanager
-def _interruption() -> Iterator[asyncio.Event]:
-    """Yield an event that the first Ctrl-C or SIGTERM sets; the second ends the process."""
-    interrupted = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def interrupt() -> None:
-        interrupted.set()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(ValueError, RuntimeError):  # not in the main thread
-            loop.add_signal_handler(number, interrupt)
-    try:
-        yield interrupted
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(ValueError, RuntimeError):
-                loop.remove_signal_handler(number)

@@ -22,12 +22,14 @@ _LEAST_SCALE = 1e-6
 class OutputCheck:
     """Checks candidates against the outputs of the present configuration, with equal inputs.
 
-    `settings` are the (model, name) pairs that may change outputs. The difference of an output is
-    the greatest one of its elements as a share of the greatest element; other types must be equal.
+    `slot` is a server that serves the present configuration. `settings` are the (model, name) pairs
+    that may change outputs. The difference of an output is the greatest one of its elements as a
+    share of the greatest element; other types must be equal.
     """
 
     def __init__(
         self,
+        slot: ServerSlot,
         model: ModelDescription,
         settings: frozenset[tuple[str, str]],
         present: Candidate,
@@ -37,7 +39,7 @@ class OutputCheck:
         self._settings = settings
         self._present = self._of(present)
         self._bound = bound
-        self._reference: Mapping[str, list[Any]] | None = None
+        self._reference = self._outputs(slot)
         self._verdicts: dict[tuple[Any, ...], str] = {}
 
     def _of(self, candidate: Candidate) -> tuple[Any, ...]:
@@ -46,14 +48,9 @@ class OutputCheck:
         )
 
     def check(self, slot: ServerSlot, candidate: Candidate) -> None:
-        """Raise InvalidCandidate if the outputs of the served candidate differ too much.
-
-        The present configuration must be checked first.
-        """
+        """Raise InvalidCandidate if the outputs of the served candidate differ too much."""
         values = self._of(candidate)
         if values == self._present:
-            if self._reference is None:
-                self._reference = self._outputs(slot)
             return
         if values not in self._verdicts:
             self._verdicts[values] = self._verdict(self._outputs(slot))
@@ -61,7 +58,6 @@ class OutputCheck:
             raise InvalidCandidate(self._verdicts[values])
 
     def _verdict(self, outputs: Mapping[str, list[Any]]) -> str:
-        assert self._reference is not None  # noqa: S101  the present configuration comes first
         for name, expected in self._reference.items():
             difference = relative_difference(expected, outputs.get(name, []))
             if difference > self._bound:

@@ -20,7 +20,7 @@ from tritonpy_analyzer.space import Candidate
 from tritonpy_load_generator.figures.histogram import LatencyHistogram
 from tritonpy_load_generator.options import LoadLevel
 
-FOUND, NO_CONFIG, USAGE, TOO_NOISY = 0, 1, 2, 3
+FOUND, NO_CONFIG, TOO_NOISY = 0, 1, 3
 STUDY_FILE, WINDOWS_FILE, RESULT_FILE = "study.json", "windows.jsonl", "result.json"
 
 

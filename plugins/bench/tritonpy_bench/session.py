@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -20,6 +18,7 @@ from tritonpy_bench.sweep import Outcome, next_level
 from tritonpy_load_generator.client.pool import ClientPool
 from tritonpy_load_generator.figures.snapshot import Snapshot
 from tritonpy_load_generator.inputs.corpus import make_corpus
+from tritonpy_load_generator.interruption import interruption
 from tritonpy_load_generator.loops.arrivals import read_intervals
 from tritonpy_load_generator.options import BadUsage
 from tritonpy_load_generator.target.control import ControlClient
@@ -57,7 +56,7 @@ async def run_benchmark(options: BenchOptions, command: str, view: View) -> Resu
             options, target, await asyncio.to_thread(read_statistics, control, target.model)
         )
         view.begin(target, notes)
-        with _interruption() as interrupted:
+        with interruption() as interrupted:
             levels: list[LevelResult] = []
             trouble = await _levels(options, target, control, view, interrupted, levels)
     finally:
@@ -141,28 +140,6 @@ def _notes(options: BenchOptions, target: TargetDescription, statistics: object)
     ):
         notes.append("the server does not announce binary tensors: tensors are sent as JSON")
     return notes
-
-
-@contextlib.contextmanager
-def _interruption() -> Iterator[asyncio.Event]:
-    """Yield an event that the first Ctrl-C (or SIGTERM) sets; the second one ends the process."""
-    interrupted = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def interrupt() -> None:
-        interrupted.set()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(ValueError):  # signal handlers need the main thread
-            loop.add_signal_handler(number, interrupt)
-    try:
-        yield interrupted
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(ValueError):
-                loop.remove_signal_handler(number)
 
 
 def _result(
