@@ -27,7 +27,7 @@ def test_registration_hooks_take_nothing_and_events_return_nothing() -> None:
 
 def test_the_hooks_are_those_of_the_plugin_interface() -> None:
     assert hookspecs.registration_hooks() == (
-        "tritonpy_backends", "tritonpy_runners", "tritonpy_rate_limiters", "tritonpy_schedulers", "tritonpy_batch_policies", "tritonpy_repositories",
+        "tritonpy_backends", "tritonpy_backend_folders", "tritonpy_runners", "tritonpy_rate_limiters", "tritonpy_schedulers", "tritonpy_batch_policies", "tritonpy_repositories",
         "tritonpy_residency_policies",
         "tritonpy_repo_agents", "tritonpy_caches", "tritonpy_frontends", "tritonpy_frontend_hosts", "tritonpy_transports",
         "tritonpy_authenticators",

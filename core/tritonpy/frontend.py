@@ -32,7 +32,18 @@ if TYPE_CHECKING:
     from tritonpy_network.acceptor import Acceptor, Descriptors, Evictable, delivered, unread
     from tritonpy_network.call_threads import LOAD_CALLS, MODEL_CALLS
     from tritonpy_network.decompression import decompressed
-    from tritonpy_network.frontend_options import HttpConnectionOptions, TlsOptions
+    from tritonpy_network.frontend_options import (
+        HttpConnectionOptions,
+        HttpTlsOptions,
+        TlsOptions,
+    )
+    from tritonpy_network.listeners import (
+        BACKLOG,
+        claim_address,
+        http_tls_context,
+        listen_on_claim,
+        listen_on_port,
+    )
     from tritonpy_network.port_claim import Claim, ClaimedAddress, claim_port
     from tritonpy_network.request_memory import (
         ClientMemory,
@@ -61,6 +72,7 @@ if TYPE_CHECKING:
     from tritonpy_types.error_ids import internal_error
 
 __all__ = [
+    "BACKLOG",
     "ITEMSIZES",
     "LOAD_CALLS",
     "MODEL_CALLS",
@@ -80,6 +92,7 @@ __all__ = [
     "FrontendHost",
     "FrontendHostContext",
     "HttpConnectionOptions",
+    "HttpTlsOptions",
     "LogChanges",
     "LogSettings",
     "LoopQueueSink",
@@ -108,13 +121,17 @@ __all__ = [
     "TlsOptions",
     "Transport",
     "UnixSocket",
+    "claim_address",
     "claim_port",
     "decompressed",
     "delivered",
     "follow_log_settings",
     "frontend_classes",
     "hold_regions",
+    "http_tls_context",
     "internal_error",
+    "listen_on_claim",
+    "listen_on_port",
     "log_settings",
     "memory_metrics",
     "request_memory",
@@ -157,7 +174,18 @@ __getattr__ = lazy_names(
         ),
         "tritonpy_network.port_claim": ("Claim", "ClaimedAddress", "claim_port"),
         "tritonpy_network.tls_files": ("TlsFiles",),
-        "tritonpy_network.frontend_options": ("HttpConnectionOptions", "TlsOptions"),
+        "tritonpy_network.frontend_options": (
+            "HttpConnectionOptions",
+            "HttpTlsOptions",
+            "TlsOptions",
+        ),
+        "tritonpy_network.listeners": (
+            "BACKLOG",
+            "claim_address",
+            "http_tls_context",
+            "listen_on_claim",
+            "listen_on_port",
+        ),
         "tritonpy_network.unix_socket": ("UnixSocket", "unix_path"),
         "tritonpy.plugins.manager": ("frontend_classes",),
         "tritonpy_network.request_memory": (

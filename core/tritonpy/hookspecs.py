@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tritonpy.api.authenticator import Authenticator
     from tritonpy.api.backend import Backend
     from tritonpy.api.batch_policy import BatchPolicy
@@ -57,6 +59,11 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 @hookspec
 def tritonpy_backends() -> Mapping[str, type[Backend] | str]:  # type: ignore[empty-body]
     """Backends, by the name in `backend:` of a model configuration."""
+
+
+@hookspec
+def tritonpy_backend_folders() -> Mapping[str, Path]:  # type: ignore[empty-body]
+    """Folders of Python-based backends, by the name in `backend:` of a model configuration."""
 
 
 @hookspec

@@ -39,6 +39,20 @@ def test_a_backend_may_be_added_while_the_server_runs(folders: BackendFolders) -
     assert folders.has("other")
 
 
+def test_a_plugin_may_provide_a_folder(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "model.py").touch()
+    folders = BackendFolders(tmp_path / "backends", {"mine": own})
+    assert folders.has("mine")
+    assert folders.folder("mine") == own
+    below_root = tmp_path / "backends" / "mine"
+    below_root.mkdir(parents=True)
+    assert folders.folder("mine") == own
+    (below_root / "model.py").touch()
+    assert folders.folder("mine") == below_root
+
+
 def test_the_default_is_triton_s() -> None:
     assert BackendFolders().folder("vllm") == Path("/opt/tritonserver/backends/vllm")
     assert ServerConfig().backend_directory == "/opt/tritonserver/backends"

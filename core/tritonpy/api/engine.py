@@ -299,6 +299,13 @@ class Engine(ABC):
         """
         return None
 
+    def model_folder(self, name: str, version: int = -1) -> str:
+        """Return the folder of a loaded version on the server's machine, or "" if there is none.
+
+        Frontends read files of the model there, such as its tokenizer and its chat template.
+        """
+        return ""
+
     @abstractmethod
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         """Return the completed configuration; do not change it."""

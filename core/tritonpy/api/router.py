@@ -56,6 +56,9 @@ class ForwardingEngine(Engine):
     def request_parameters(self, name: str, version: int = -1) -> frozenset[str] | None:
         return self.engine.request_parameters(name, version)
 
+    def model_folder(self, name: str, version: int = -1) -> str:
+        return self.engine.model_folder(name, version)
+
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         return self.engine.model_config(name, version)
 

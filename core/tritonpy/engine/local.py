@@ -353,6 +353,12 @@ class LocalEngine(Engine):
         except (NotFound, Unavailable):  # a lazy model, or an unknown one that `infer` refuses
             return None
 
+    def model_folder(self, name: str, version: int = -1) -> str:
+        try:
+            return str(self._table.find(name, version).context.path)
+        except (NotFound, Unavailable):
+            return ""
+
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         self._require_ready()
         return self._table.config(name, version)

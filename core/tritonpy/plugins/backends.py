@@ -19,7 +19,7 @@ from tritonpy_types.errors import PluginError
 
 log = logging.getLogger("tritonpy.plugins")
 
-HOOK = "tritonpy_backends"
+HOOK, FOLDER_HOOK = "tritonpy_backends", "tritonpy_backend_folders"
 ISOLATION = "isolation"
 DEFAULT_MAX_BATCH_SIZE = 4  # Triton's default for models that can batch and have no maximum
 
@@ -30,17 +30,31 @@ PYTHON = "python"
 
 
 class BackendFolders:
-    """The folders below `root`, one per Python-based backend.
+    """The folders of Python-based backends: those below `root`, and those of plugins.
 
-    They may change while the server runs.
+    Folders below `root` may change while the server runs. They have priority.
     """
 
-    def __init__(self, root: str | Path = DEFAULT_BACKEND_DIRECTORY) -> None:
+    def __init__(
+        self,
+        root: str | Path = DEFAULT_BACKEND_DIRECTORY,
+        of_plugins: Mapping[str, Path] | None = None,
+    ) -> None:
         self._root = Path(root)
+        self._of_plugins = dict(of_plugins or {})
+
+    @classmethod
+    def with_plugins(cls, root: str | Path, plugins: PluginManager) -> BackendFolders:
+        """Return the folders below `root` and those that the plugins register."""
+        registered = plugins.table(FOLDER_HOOK)
+        return cls(root, {name: Path(entry.target) for name, entry in registered.items()})
 
     def folder(self, name: str) -> Path:
         """Return the folder of the backend `name`, which need not exist."""
-        return self._root / name
+        folder = self._root / name
+        if (folder / MODEL_FILE).is_file():
+            return folder
+        return self._of_plugins.get(name, folder)
 
     def has(self, name: str) -> bool:
         """Return whether the backend exists. Names that leave the root do not."""

@@ -41,6 +41,7 @@ PACKAGES = {
         "http": "tritonpy-frontend-http",
         "grpc": "tritonpy-frontend-grpc",
         "metrics": "tritonpy-metrics-prometheus",
+        "openai": "tritonpy-frontend-openai",
     },
     "tritonpy_frontend_hosts": {"processes": "tritonpy-frontend-processes"},
     "tritonpy_transports": {"grpcio": "tritonpy-frontend-grpc"},
@@ -79,13 +80,13 @@ PACKAGES = {
 class Registration:
     """A registered name.
 
-    `target` is a class, or "module:Class", which is imported when needed. `owner` is the
-    distribution.
+    `target` is a class, "module:Class", which is imported when needed, or the path of a folder.
+    `owner` is the distribution.
     """
 
     hook: str
     name: str
-    target: type | str
+    target: Any
     owner: str
     version: str
 

@@ -58,7 +58,8 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
         name for name in config.transport if name in manager.table("tritonpy_transports")
     ]
     class_of = frontend_classes(manager, installed_transports)
-    backends = Backends(manager, config.backends, {}, BackendFolders(config.backend_directory))
+    folders = BackendFolders.with_plugins(config.backend_directory, manager)
+    backends = Backends(manager, config.backends, {}, folders)
     for section, (hook, kind_name) in PLUGIN_SECTIONS.items():
         for name, raw in _configured(config, section, manager).items():
             path = f"{section}.{name}"

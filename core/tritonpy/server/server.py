@@ -359,7 +359,7 @@ def build(
 
 
 def _backends(config: ServerConfig, plugins: PluginManager) -> Backends:
-    folders = BackendFolders(config.backend_directory)
+    folders = BackendFolders.with_plugins(config.backend_directory, plugins)
     backends = Backends(plugins, config.backends, config.backend_defaults, folders)
     backends.check_options()
     return backends

@@ -57,6 +57,7 @@ _PACKAGES = {
     "pytorch": "tritonpy-backend-torch",
     "python": "tritonpy-backend-python",
     "transformer": "tritonpy-backend-transformer",
+    "vllm": "tritonpy-backend-vllm",
 }
 
 

@@ -31,6 +31,7 @@ _FROM_MEMORY = frozenset(
         "is_ready",
         "model_metadata",
         "request_parameters",
+        "model_folder",
         "model_config",
         "log_settings",
         "operations",

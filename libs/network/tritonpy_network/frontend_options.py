@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -46,6 +46,14 @@ class TlsOptions(Options, frozen=True):
         return self.mutual or (
             bool(self.certificate_file or self.key_file) if self.enabled is None else self.enabled
         )
+
+
+class HttpTlsOptions(TlsOptions, frozen=True):
+    """The section `tls` of a frontend that serves HTTP/1.1."""
+
+    minimum_version: Annotated[
+        Literal["TLSv1.2", "TLSv1.3"], Meta(description="Oldest accepted TLS version")
+    ] = "TLSv1.2"
 
 
 class HttpConnectionOptions(Options, frozen=True):

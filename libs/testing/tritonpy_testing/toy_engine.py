@@ -219,6 +219,9 @@ class ToyEngine(Engine):
     def request_parameters(self, name: str, version: int = -1) -> frozenset[str] | None:
         return frozenset(("scale", "offset")) if name == "identity" else None
 
+    def model_folder(self, name: str, version: int = -1) -> str:
+        return f"/models/{name}/1"
+
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         return self._ready_model(name, version).config
 

@@ -15,7 +15,7 @@ import uvloop
 from tritonpy_frontend_http.infer_calls import HttpInferCall
 from tritonpy_frontend_http.infer_cycle import InferCycle
 from tritonpy_frontend_http.protocol import InferProtocol
-from tritonpy_frontend_http.tls_options import HttpTlsOptions
+from tritonpy.frontend import HttpTlsOptions
 
 from .raw_http import INFER, SECONDS, connect, eventually, read_one, request
 

@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 from tritonpy import StartupError
-from tritonpy_frontend_http.tls_options import HttpTlsOptions
+from tritonpy.frontend import HttpTlsOptions
 from tritonpy_http1 import HttpConnection
 
 from .raw_http import BODY, META, SECONDS, RawConnection, chunked, eventually, read_one, request

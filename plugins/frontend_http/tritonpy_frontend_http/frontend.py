@@ -8,23 +8,21 @@ from typing import TYPE_CHECKING
 
 from tritonpy import Engine
 from tritonpy.frontend import (
+    BACKLOG,
     Acceptor,
     ClaimedAddress,
     Evictable,
     Frontend,
     FrontendContext,
+    claim_address,
     delivered,
+    http_tls_context,
+    listen_on_claim,
+    listen_on_port,
     unix_path,
     unread,
 )
 from tritonpy_frontend_http.http_service import HttpService
-from tritonpy_frontend_http.listeners import (
-    BACKLOG,
-    claim_address,
-    listen_on_claim,
-    listen_on_port,
-    tls_context,
-)
 from tritonpy_frontend_http.options import HttpOptions
 from tritonpy_frontend_http.protocol import InferProtocol
 from tritonpy_http1 import HttpConnection, HttpLimits, HttpServer
@@ -59,7 +57,7 @@ class HttpFrontend(Frontend):
         self._service = composition = HttpService(engine, options, self.context)
         protocol = _protocol(composition)
         protocol.limits = HttpLimits.from_settings(options)
-        tls = tls_context(options.tls, log) if options.tls.on else None
+        tls = http_tls_context(options.tls, "frontends.http.tls", log) if options.tls.on else None
         server = HttpServer("HTTP", composition.application, log, protocol, tls, Acceptor)
         if self.context.single_port is None:
             server.serve([self._listen()])
@@ -94,21 +92,23 @@ class HttpFrontend(Frontend):
             from tritonpy.frontend import UnixSocket
 
             return UnixSocket(path, int(options.socket_mode, 8)).claim(BACKLOG)
-        return claim_address(host, options.port, reuse=options.reuse_port)
+        return claim_address("HTTP", host, options.port, reuse=options.reuse_port)
 
     def _listen(self) -> socket.socket:
         options = self.options
         host = options.host or self.context.host
         claim = self.context.claim
         if claim is not None:
-            listening, self._address = listen_on_claim(claim, host)
+            listening, self._address = listen_on_claim("HTTP", claim, host)
         elif path := unix_path(host):
             from tritonpy.frontend import UnixSocket
 
             self._socket = UnixSocket(path, int(options.socket_mode, 8))
             listening, self._address = self._socket.listen(BACKLOG), self._socket.address
         else:
-            listening, self._address = listen_on_port(host, options.port, reuse=options.reuse_port)
+            listening, self._address = listen_on_port(
+                "HTTP", host, options.port, reuse=options.reuse_port
+            )
         return listening
 
     async def stop_accepting(self, timeout_s: float, limit_s: float) -> None:

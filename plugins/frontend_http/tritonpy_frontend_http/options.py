@@ -8,8 +8,7 @@ from msgspec import Meta
 
 from tritonpy.auth import Restriction, check_restrictions
 from tritonpy.config import ByteSize
-from tritonpy.frontend import HttpConnectionOptions
-from tritonpy_frontend_http.tls_options import HttpTlsOptions
+from tritonpy.frontend import HttpConnectionOptions, HttpTlsOptions
 
 
 class HttpOptions(HttpConnectionOptions, frozen=True):

@@ -1,4 +1,7 @@
-"""The flags of HTTP and gRPC. HTTP has the TLS flags that Triton has only for gRPC."""
+"""The flags of HTTP, gRPC and the OpenAI API.
+
+HTTP and the OpenAI API have the TLS flags that Triton has only for gRPC.
+"""
 
 from __future__ import annotations
 
@@ -263,4 +266,42 @@ GRPC = (
         repeated=True,
         metavar="PROTOCOLS:HEADER=VALUE",
     ),
+)
+
+_G = "OpenAI"
+OPENAI = (
+    Flag("allow-openai", _G, boolean, "Serve OpenAI's API.", path="frontends.openai"),
+    Flag("openai-address", _G, plain, "Address to bind to.", path="frontends.openai.host"),
+    Flag("openai-port", _G, integer, "Port (default 9000).", path="frontends.openai.port"),
+    Flag(
+        "openai-compat",
+        _G,
+        choice("openai-compat", "openai", "triton"),
+        "Error texts, bodies and strictness: those of OpenAI, or of Triton's OpenAI frontend.",
+        path="frontends.openai.compat",
+    ),
+    Flag(
+        "openai-restricted-api",
+        _G,
+        restriction("openai-restricted-api", "api"),
+        "APIs that require a header with a secret value. Repeat it per header.",
+        path="frontends.openai.restricted_apis",
+        repeated=True,
+        metavar="APIS:HEADER=VALUE",
+    ),
+    Flag(
+        "default-max-tokens",
+        _G,
+        positive("default-max-tokens"),
+        "max_tokens of requests that have none.",
+        path="frontends.openai.default_max_tokens",
+    ),
+    Flag(
+        "lora-separator",
+        _G,
+        plain,
+        "Text between the model and the LoRA adapter in a model name.",
+        path="frontends.openai.lora_separator",
+    ),
+    *_tls("openai", "the OpenAI API", _G),
 )

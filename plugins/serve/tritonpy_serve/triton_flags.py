@@ -19,7 +19,7 @@ from tritonpy_serve.flag import (
     repository,
     setting,
 )
-from tritonpy_serve.protocol_flags import GRPC, HTTP
+from tritonpy_serve.protocol_flags import GRPC, HTTP, OPENAI
 
 _HOST_SETTINGS = ("numa-node", "cpu-cores")
 
@@ -597,6 +597,7 @@ TRITON_FLAGS: tuple[Flag, ...] = (
     *REPOSITORY,
     *HTTP,
     *GRPC,
+    *OPENAI,
     *SAGEMAKER,
     *VERTEX,
     *METRICS,

@@ -87,6 +87,12 @@ class TrafficRouter(Router):
             return self.engine.request_parameters(name, version)
         return self._call_first_serving(route, self.engine.request_parameters)
 
+    def model_folder(self, name: str, version: int = -1) -> str:
+        route = self._route(name, version)
+        if route is None:
+            return self.engine.model_folder(name, version)
+        return self._call_first_serving(route, self.engine.model_folder)
+
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         route = self._route(name, version)
         if route is None:

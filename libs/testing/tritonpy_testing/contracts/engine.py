@@ -36,6 +36,7 @@ QUERIES: dict[str, Callable[[Engine], Any]] = {
     "model_metadata": lambda engine: engine.model_metadata("identity", 1),
     "request_parameters": lambda engine: engine.request_parameters("identity", 1),
     "request_parameters of any name": lambda engine: engine.request_parameters("text"),
+    "model_folder": lambda engine: engine.model_folder("text", 1),
     "model_config": lambda engine: engine.model_config("repeat"),
     "statistics of all": lambda engine: list(engine.statistics()),
     "statistics of one": lambda engine: list(engine.statistics("text", 1)),

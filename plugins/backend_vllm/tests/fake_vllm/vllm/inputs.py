@@ -1,0 +1,7 @@
+"""Prompts."""
+
+from __future__ import annotations
+
+
+class TokensPrompt(dict):
+    """Token IDs."""

@@ -1,0 +1,19 @@
+"""The backend `vllm`: language models on vLLM's engine, in a worker of the Python backend.
+
+`backend/` is the folder of the backend: `model.py` is the entry point of a worker, and
+`tritonpy_vllm` its parts. They import only vLLM, numpy and the modules of the Python backend, so the
+worker may run in an environment of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tritonpy import hookimpl
+
+
+@hookimpl
+def tritonpy_backend_folders() -> Mapping[str, Path]:
+    """Register the folder of the backend `vllm`, which the Python backend executes."""
+    return {"vllm": Path(__file__).parent / "backend"}

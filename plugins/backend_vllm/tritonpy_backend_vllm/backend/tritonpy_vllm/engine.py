@@ -1,0 +1,134 @@
+"""vLLM's engine, and the coroutines that answer requests with it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import triton_python_backend_utils as pb_utils
+
+from tritonpy_vllm.calls import (
+    AdapterFault,
+    EmbedCall,
+    GenerateCall,
+    is_embedding,
+    read_embed,
+    read_generate,
+)
+from tritonpy_vllm.responses import embedding_response, error_response, text_response
+
+_CHECK_S = 0.02  # interval of the checks for cancelled requests
+_FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
+
+
+class VllmEngine:
+    """The engine of one model.
+
+    `arguments` are those of vLLM's AsyncEngineArgs. `loggers` make vLLM's statistics loggers.
+    Raises what vLLM raises if it cannot start. All coroutines run on one event loop.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        adapters: Mapping[str, str] | None,
+        loggers: Sequence[Callable[..., Any]],
+    ) -> None:
+        from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        self._name = name
+        self._adapters = adapters
+        self._adapter_ids = {each: number for number, each in enumerate(adapters or (), start=1)}
+        self._engine = AsyncLLM.from_engine_args(
+            AsyncEngineArgs(**arguments), stat_loggers=list(loggers) or None
+        )
+        self._tasks: frozenset[str] = frozenset()  # what the engine supports, once it was asked
+        # Tasks and their response senders; None for a cancelled task.
+        self._running: dict[asyncio.Task[None], Any] = {}
+        self._watcher: asyncio.Task[None] | None = None
+
+    async def answer(self, requests: Sequence[Any]) -> None:
+        """Answer requests; return when all of them have their final response."""
+        loop = asyncio.get_running_loop()
+        if self._watcher is None:
+            self._watcher = loop.create_task(self._cancel_abandoned())
+        tasks = []
+        for request in requests:
+            sender = request.get_response_sender()
+            task = loop.create_task(self._answer_one(request, sender))
+            self._running[task] = sender
+            task.add_done_callback(self._running.pop)
+            tasks.append(task)
+        await asyncio.wait(tasks)
+
+    async def check_health(self) -> None:
+        """Raise if the engine is dead."""
+        await self._engine.check_health()
+
+    def close(self) -> None:
+        """Stop the engine. No request may be in flight."""
+        self._engine.shutdown()
+
+    async def _answer_one(self, request: Any, sender: Any) -> None:
+        """Send the responses of a request: exactly one of them is final."""
+        try:
+            if is_embedding(request):
+                await self._embed(read_embed(request), sender)
+            else:
+                await self._generate(read_generate(request, self._adapters), sender)
+        except asyncio.CancelledError:
+            code = pb_utils.TritonError.CANCELLED
+            sender.send(error_response("Request was cancelled", code), flags=_FINAL)
+        except AdapterFault as error:
+            sender.send(error_response(str(error)), flags=_FINAL)
+        except Exception as error:
+            pb_utils.Logger.log_error(f"[vllm] Error generating stream: {error!r}")
+            sender.send(error_response(f"Error generating stream: {error}"), flags=_FINAL)
+
+    async def _generate(self, call: GenerateCall, sender: Any) -> None:
+        await self._require("generate")
+        outputs = self._engine.generate(
+            call.prompt, call.sampling, uuid.uuid4().hex, lora_request=self._adapter(call.adapter)
+        )
+        async for output in outputs:
+            # A task waits here while its client is slow. vLLM then joins the parts of the text.
+            flags = _FINAL if output.finished else 0
+            if call.stream or output.finished:
+                sender.send(text_response(output, call), flags=flags)
+            if output.finished:
+                return  # a cancellation must not follow the final response
+
+    async def _embed(self, call: EmbedCall, sender: Any) -> None:
+        await self._require("embed")
+        outputs = self._engine.encode(call.prompt, call.pooling, uuid.uuid4().hex)
+        async for output in outputs:
+            if output.finished:
+                sender.send(embedding_response(output, call), flags=_FINAL)
+                return
+
+    async def _require(self, task: str) -> None:
+        """Raise ValueError if the model does not support a task."""
+        if not self._tasks:
+            self._tasks = frozenset(await self._engine.get_supported_tasks())
+        if task not in self._tasks:
+            raise ValueError(f"Model {self._name} does not support '{task}' request")
+
+    def _adapter(self, name: str | None) -> Any:
+        if name is None or self._adapters is None:
+            return None
+        from vllm.lora.request import LoRARequest
+
+        return LoRARequest(name, self._adapter_ids[name], self._adapters[name])
+
+    async def _cancel_abandoned(self) -> None:
+        """Cancel the tasks of cancelled requests. vLLM then aborts them within one step."""
+        while True:
+            await asyncio.sleep(_CHECK_S)
+            for task, sender in list(self._running.items()):
+                if sender is not None and sender.is_cancelled():
+                    self._running[task] = None  # cancel it once
+                    task.cancel()

@@ -1,0 +1,199 @@
+"""Completions: prompts in, the text that follows them out, as one document or a stream."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tritonpy_frontend_openai.bodies import CompletionBody
+from tritonpy_frontend_openai.errors import ApiError, unsupported
+from tritonpy_frontend_openai.generation import ChoicePiece
+from tritonpy_frontend_openai.options import OpenAiOptions
+from tritonpy_frontend_openai.responses import (
+    ChunkWriter,
+    TokenCounts,
+    completion_logprobs,
+    new_id,
+)
+from tritonpy_frontend_openai.sampling import (
+    TRITON_MAX_TOKENS,
+    check_common,
+    limit_of,
+    sampling_of,
+)
+from tritonpy_frontend_openai.served_models import ServedModel
+from tritonpy_frontend_openai.text_contract import GenerationParameters
+
+_KIND = "text_completion"
+
+
+class CompletionCall:
+    """One completion: what to generate, and the response to what was generated.
+
+    The choices of each prompt are next to each other. Raises ApiError if the model or the server
+    cannot do what the body asks for.
+    """
+
+    def __init__(
+        self, body: CompletionBody, model: ServedModel, adapter: str, options: OpenAiOptions
+    ) -> None:
+        self._body = body
+        self._model = model
+        self._is_triton = options.compat == "triton"
+        self._check()
+        self._prompts = _prompts(body.prompt, triton=self._is_triton)
+        self._adapter = adapter
+        self.id = new_id("cmpl-")
+        self.created = int(time.time())
+        self.stream = bool(body.stream)
+        self.include_usage = body.include_usage
+        each = body.n or 1
+        self.choices = len(self._prompts) * each
+        self._prompt_of = [index // each for index in range(self.choices)]
+        self.counts = TokenCounts(self._prompt_of)
+        self._lengths = [0] * self.choices  # characters of each choice so far
+        self._max_tokens = limit_of(
+            body.max_tokens, model, TRITON_MAX_TOKENS, triton=self._is_triton
+        )
+
+    def parameters(self) -> list[GenerationParameters]:
+        """Return what to generate for each choice."""
+        sampling = sampling_of(self._body)
+        each = self._body.n or 1
+        result = []
+        for index, prompt in enumerate(self._prompt_of):
+            own = dict(sampling)
+            if index % each and "seed" in own:
+                own["seed"] += index % each  # choices with one seed would be identical
+            result.append(
+                GenerationParameters(
+                    self._prompts[prompt],
+                    self.stream,
+                    self._max_tokens,
+                    own,
+                    self._body.logprobs or None,
+                    self._adapter,
+                )
+            )
+        return result
+
+    def document(self, pieces: Sequence[ChoicePiece]) -> dict[str, Any]:
+        """Return the response for all pieces of all choices."""
+        choices = []
+        for index in range(self.choices):
+            own = [each.piece for each in pieces if each.index == index]
+            for piece in own:
+                self.counts.add(index, piece)
+            reason = next((each.finish_reason for each in reversed(own) if each.finish_reason), None)
+            tokens = [token for piece in own for token in piece.logprobs or ()]
+            prefix = self._echo(index)
+            choices.append(
+                {
+                    "index": index,
+                    "text": prefix + "".join(piece.text for piece in own),
+                    "logprobs": completion_logprobs(tokens, len(prefix)),
+                    "finish_reason": self._finish_reason(index, reason),
+                }
+            )
+        return {
+            "id": self.id,
+            "object": _KIND,
+            "created": self.created,
+            "model": self._body.model,
+            "choices": choices,
+            "usage": self.counts.usage(),
+            "system_fingerprint": None,
+        }
+
+    def writer(self) -> ChunkWriter:
+        """Return the writer of the stream."""
+        return ChunkWriter(
+            self.id, _KIND, self.created, self._body.model, has_usage=self.include_usage
+        )
+
+    def opening(self, writer: ChunkWriter) -> Iterator[bytes]:
+        """Yield the events before the first piece: the prompts, if they are part of the text."""
+        for index in range(self.choices):
+            if prefix := self._echo(index):
+                self._lengths[index] = len(prefix)
+                yield writer.chunk(_choice(index, prefix))
+
+    def events(self, piece: ChoicePiece, writer: ChunkWriter) -> Iterator[bytes]:
+        """Yield the events for one piece."""
+        index, content = piece.index, piece.piece
+        self.counts.add(index, content)
+        reason = self._finish_reason(index, content.finish_reason) if piece.final else None
+        logprobs = completion_logprobs(content.logprobs, self._lengths[index])
+        self._lengths[index] += len(content.text)
+        if content.text or reason or logprobs:
+            yield writer.chunk(_choice(index, content.text, reason, logprobs))
+
+    def is_too_long(self, index: int) -> bool:
+        """Return False: only tool calls have a limit."""
+        return False
+
+    def truncation(self, index: int, writer: ChunkWriter) -> bytes:
+        """Return the last event of a choice that is too long."""
+        return writer.chunk(_choice(index, "", "length"))
+
+    def _check(self) -> None:
+        body = self._body
+        if body.suffix is not None:
+            if self._is_triton:
+                raise ApiError("suffix is not currently supported")
+            raise unsupported("suffix", "models cannot insert text")
+        if self._is_triton and not body.prompt:
+            raise ApiError("prompt must be non-empty")
+        if self._is_triton and not isinstance(body.prompt, str):
+            raise ApiError("only single string input is supported")
+        check_common(body, self._model, triton=self._is_triton)
+        if self._is_triton and body.best_of is not None and self._model.backend == "vllm":
+            raise ApiError(
+                "best_of is no longer supported in vLLM backend, removed from vLLM V1 engine"
+            )
+        if body.best_of is not None and body.best_of > (body.n or 1):
+            if self._is_triton:
+                raise ApiError(
+                    f"Received best_of={body.best_of}, but only single choice (best_of=1) is "
+                    "currently supported"
+                )
+            raise unsupported("best_of", "use n and choose among the responses")
+        if self._is_triton and body.logit_bias is not None:
+            raise ApiError("logit bias is not supported")
+        if self._is_triton and body.logprobs and self._model.backend != "vllm":
+            raise ApiError("logprobs are currently available only for the vLLM backend")
+        if body.echo and body.logprobs:
+            raise unsupported("echo", "log probabilities of the prompt are not available")
+
+    def _echo(self, index: int) -> str:
+        prompt = self._prompts[self._prompt_of[index]]
+        return prompt if self._body.echo and isinstance(prompt, str) else ""
+
+    def _finish_reason(self, index: int, reason: str | None) -> str:
+        if self._is_triton:
+            return "stop"
+        if reason is not None:
+            return reason
+        generated, limit = self.counts.completion_of.get(index), self._max_tokens
+        return "length" if generated is not None and generated == limit else "stop"
+
+
+def _choice(
+    index: int, text: str, reason: str | None = None, logprobs: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason}
+
+
+def _prompts(prompt: str | list[Any], *, triton: bool) -> list[str | list[int]]:
+    """Return the prompts of a body: texts or lists of token IDs."""
+    if isinstance(prompt, str):
+        return [prompt]
+    if all(isinstance(each, int) for each in prompt) and prompt:
+        return [prompt]
+    if not prompt or any(isinstance(each, int) for each in prompt):
+        raise ApiError(
+            "prompt must be a text, a list of texts, token IDs, or a list of lists of token IDs",
+            param="prompt",
+        )
+    return list(prompt)

@@ -1,0 +1,216 @@
+"""The models that the API offers: those with the input `text_input` and the output `text_output`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tritonpy import Engine, NotFound, TritonError
+from tritonpy.frontend import ModelMetadata, TensorMetadata
+from tritonpy_frontend_openai.chat_template import ChatTemplate, TemplateFault, load_template
+from tritonpy_frontend_openai.errors import ApiError, api_error, unknown_model
+from tritonpy_frontend_openai.options import ModelOptions, OpenAiOptions
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig
+
+TEXT_INPUT, TEXT_OUTPUT = "text_input", "text_output"
+_PREFIX = "openai."
+_ADAPTERS = "multi_lora.json"
+# Backends whose engines restrict the output to a JSON schema.
+_STRUCTURED_BACKENDS = frozenset({"vllm", "llamacpp"})
+
+
+class ServedModel:
+    """One model as the API offers it. It is replaced when the model is reloaded."""
+
+    def __init__(
+        self, metadata: ModelMetadata, config: ModelConfig, folder: str, options: ModelOptions
+    ) -> None:
+        self.name = metadata.name
+        self.config = config
+        self.backend = config.backend
+        self.inputs: Mapping[str, TensorMetadata] = {each.name: each for each in metadata.inputs}
+        self.outputs = frozenset(each.name for each in metadata.outputs)
+        self.options = options
+        self.created = int(time.time())
+        self._folder = Path(folder) if folder else None
+        self._template: ChatTemplate | None = None
+        self._template_loaded = False
+
+    @property
+    def has_sampling_parameters(self) -> bool:
+        """Whether all parameters go into one input with JSON, as in Triton's vLLM backend.
+
+        Other models have an input per parameter, as in TensorRT-LLM, or read request parameters.
+        """
+        return "sampling_parameters" in self.inputs
+
+    @property
+    def is_structured(self) -> bool:
+        """Whether the model can restrict its output to a JSON schema."""
+        if self.options.structured_output is not None:
+            return self.options.structured_output
+        return self.backend in _STRUCTURED_BACKENDS or "guided_decoding_guide" in self.inputs
+
+    def template(self) -> ChatTemplate:
+        """Return the chat template. Raises ApiError if there is none or it is invalid."""
+        if not self._template_loaded:
+            options = self.options
+            folder = Path(options.tokenizer) if options.tokenizer else self._folder
+            if folder is not None and not folder.is_absolute() and self._folder is not None:
+                folder = self._folder / folder
+            try:
+                self._template = load_template(options.chat_template, folder)
+            except TemplateFault as error:
+                raise ApiError(f"Model '{self.name}' cannot chat: {error}", 500) from error
+            self._template_loaded = True
+        if self._template is None:
+            raise ApiError(
+                f"Model '{self.name}' has no chat template. Put chat_template.jinja or "
+                "tokenizer_config.json into the folder of its version, or set "
+                f"frontends.openai.models.{self.name}.chat_template in server.yaml.",
+                param="model",
+            )
+        return self._template
+
+    def adapters(self) -> list[str]:
+        """Return the names of the LoRA adapters in `multi_lora.json`, empty if there is none."""
+        path = self._folder / _ADAPTERS if self._folder is not None else None
+        if path is None or not path.is_file():
+            return []
+        try:
+            value = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError):
+            return []
+        return list(value) if isinstance(value, dict) else []
+
+
+class ServedModels:
+    """Finds models by the names that clients use: names, aliases, and names with an adapter."""
+
+    def __init__(self, engine: Engine, options: OpenAiOptions, log: logging.Logger) -> None:
+        self._engine = engine
+        self._options = options
+        self._log = log
+        self._aliases = {
+            alias: name for name, model in options.models.items() for alias in model.aliases
+        }
+        self._models: dict[str, ServedModel] = {}
+
+    def real_name(self, name: str) -> tuple[str, str]:
+        """Return the name of the model in the server and that of the adapter, "" for none."""
+        separator, adapter = self._options.lora_separator, ""
+        if separator and separator in name:
+            name, _, adapter = name.partition(separator)
+        return self._aliases.get(name, name), adapter
+
+    def find(self, name: str) -> ServedModel:
+        """Return the model with this name in the server.
+
+        Raises ApiError if it is unknown, not ready, or generates no text.
+        """
+        try:
+            metadata = self._engine.model_metadata(name)
+            config = self._engine.model_config(name)
+        except NotFound:
+            self._models.pop(name, None)
+            raise unknown_model(name) from None
+        except TritonError as error:
+            raise api_error(error) from error
+        model = self._models.get(name)
+        if model is None or model.config is not config:
+            folder = self._engine.model_folder(name)
+            model = ServedModel(metadata, config, folder, self._merged(name, config))
+            self._models[name] = model
+        if TEXT_INPUT not in model.inputs or TEXT_OUTPUT not in model.outputs:
+            raise ApiError(
+                f"Model '{name}' generates no text: it needs the input '{TEXT_INPUT}' and the "
+                f"output '{TEXT_OUTPUT}'",
+                param="model",
+                code="model_not_found",
+            )
+        return model
+
+    def check_adapter(self, model: ServedModel, adapter: str, name: str) -> None:
+        """Raise ApiError if `model` does not have the adapter. `name` is the requested name."""
+        if adapter and adapter not in model.adapters():
+            raise ApiError(
+                f"Unknown LoRA: {adapter}; for model: {name}", param="model", code="model_not_found"
+            )
+
+    def listing(self) -> list[dict[str, Any]]:
+        """Return the ready models as OpenAI lists them, with aliases and adapters.
+
+        It may wait for another process: do not call it on an event loop.
+        """
+        aliases: dict[str, list[str]] = {}
+        for alias, name in self._aliases.items():
+            aliases.setdefault(name, []).append(alias)
+        found = []
+        for name in dict.fromkeys(each.name for each in self._engine.repository_index(ready=True)):
+            try:
+                model = self.find(name)
+            except ApiError:
+                continue
+            names = [name, *aliases.get(name, ())]
+            if separator := self._options.lora_separator:
+                names += [f"{name}{separator}{each}" for each in model.adapters()]
+            found += [_model_object(each, model) for each in names]
+        return found
+
+    def model_object(self, name: str) -> dict[str, Any]:
+        """Return one model as OpenAI shows it. Raises ApiError."""
+        real, adapter = self.real_name(name)
+        model = self.find(real)
+        self.check_adapter(model, adapter, name)
+        return _model_object(name, model)
+
+    def _merged(self, name: str, config: ModelConfig) -> ModelOptions:
+        """Return the settings of a model: server.yaml, then the parameters of config.pbtxt."""
+        configured = self._options.models.get(name, ModelOptions())
+        given = {
+            key.removeprefix(_PREFIX): value.string_value
+            for key, value in config.parameters.items()
+            if key.startswith(_PREFIX)
+        }
+        unknown = given.keys() - set(ModelOptions.__struct_fields__) | ({"aliases"} & given.keys())
+        if unknown:
+            self._log.warning(
+                "model '%s' has unknown parameters: %s",
+                name,
+                ", ".join(_PREFIX + each for each in sorted(unknown)),
+            )
+        try:
+            parsed = msgspec.convert(
+                {key: value for key, value in given.items() if key not in unknown},
+                ModelOptions,
+                strict=False,
+            )
+        except msgspec.ValidationError as error:
+            self._log.error("model '%s' has an invalid parameter openai.*: %s", name, error)
+            parsed = ModelOptions()
+        default = ModelOptions()
+        changes = {
+            each: getattr(parsed, each)
+            for each in ModelOptions.__struct_fields__
+            if getattr(configured, each) == getattr(default, each)
+        }
+        if configured.default_max_tokens is None and parsed.default_max_tokens is None:
+            changes["default_max_tokens"] = self._options.default_max_tokens
+        return msgspec.structs.replace(configured, **changes)
+
+
+def _model_object(name: str, model: ServedModel) -> dict[str, Any]:
+    return {
+        "id": name,
+        "created": model.created,
+        "object": "model",
+        "owned_by": "Triton Inference Server",
+    }
