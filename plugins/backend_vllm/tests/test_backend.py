@@ -19,7 +19,7 @@ FAKE = Path(__file__).parent / "fake_vllm"
 CONFIG = 'backend: "vllm" instance_group [{ count: 1 kind: KIND_MODEL }]'
 METRICS = 'parameters { key: "REPORT_CUSTOM_METRICS" value { string_value: "true" } }'
 HEALTH = 'parameters { key: "ENABLE_VLLM_HEALTH_CHECK" value { string_value: "true" } }'
-WAIT_S = 60
+WAIT_S = 20
 
 
 class Repository:
@@ -234,7 +234,7 @@ def test_embeddings(repository, serve):
 )
 def test_a_faulty_model_fails_to_load(repository, serve, arguments, more, text):
     repository.add("chat", arguments, CONFIG + more)
-    with serve(model_control={"mode": "explicit"}) as server:
+    with serve(control={"mode": "explicit"}) as server:
         with pytest.raises(TritonError) as failed:
             server.engine.load_model("chat")
         assert text in str(failed.value)
@@ -264,11 +264,10 @@ def test_a_cancelled_request_is_aborted(repository, serve, log):
     with serve() as server:
         for stream in (True, False):
             log.unlink(missing_ok=True)
-            client, results = start(server, "forever", flag("stream", stream))
-            if stream:
-                eventually(lambda: results)
+            client, _ = start(server, "forever", flag("stream", stream))
+            eventually(lambda: log.exists() and log.read_text() == "began ")
             client.stop_stream(cancel_requests=True)
-            eventually(log.exists)
+            eventually(lambda: log.read_text() == "began aborted ")
         assert text_of(ask(server, "a", flag("stream"))) == "a "
 
 
@@ -306,12 +305,12 @@ def test_a_dead_engine_restarts(repository, serve):
 
 def test_an_unhealthy_engine_unloads_its_model(repository, serve):
     repository.add("chat", {"model": "any"}, CONFIG + HEALTH)
-    with serve(model_control={"mode": "explicit", "load": ["chat"]}) as server:
+    with serve(control={"mode": "explicit", "load": ["chat"]}) as server:
         ask(server, "sick")
         assert message_of(ask(server, "a")) == (
             "Model is unavailable due to unhealthy vLLM engine"
         )
-        eventually(lambda: not server.engine.is_model_ready("chat"))
+        eventually(lambda: not server.engine.repository_index(ready=True))
 
 
 def test_metrics(repository, serve):

@@ -5,6 +5,8 @@ import json
 import openai
 import pytest
 
+from tritonpy.config import InvalidServerConfig
+
 from .conftest import TEMPLATE
 from .scripted_engine import VLLM
 
@@ -45,7 +47,7 @@ def test_an_alias_is_a_name_of_the_model(start, engine):
 
 
 def test_the_same_alias_of_two_models_is_an_error(start):
-    with pytest.raises(ValueError, match="same alias 'x'"):
+    with pytest.raises(InvalidServerConfig, match="same alias 'x'"):
         start(models={"a": {"aliases": ["x"]}, "b": {"aliases": ["x"]}})
 
 

@@ -59,8 +59,8 @@ class ChatCall:
         self.choices = body.n or 1
         self.counts = TokenCounts([0] * self.choices)
         self._parsers = [self._parser() for _ in range(self.choices)]
+        self._reasons: dict[int, str] = {}  # why each choice ended, if the model says so
         self._call_ids: dict[tuple[int, int], str] = {}
-        self._has_role: set[int] = set()
         self._adapter = adapter
         self._top = body.top_logprobs or 0
         self._max_tokens = self._limit()
@@ -146,6 +146,8 @@ class ChatCall:
         """Yield the events for one piece."""
         index, content = piece.index, piece.piece
         self.counts.add(index, content)
+        if content.finish_reason is not None:
+            self._reasons[index] = content.finish_reason
         parser = self._parsers[index]
         logprobs = (
             chat_logprobs(content.logprobs, self._top) if content.logprobs is not None else None
@@ -165,7 +167,7 @@ class ChatCall:
             for event in parser.finish():
                 yield writer.chunk(_delta(index, self._event_delta(index, event)))
             called = any(choice == index for choice, _ in self._call_ids)
-            reason = self._finish_reason(index, content.finish_reason, called)
+            reason = self._finish_reason(index, self._reasons.get(index), called)
             yield writer.chunk(_delta(index, {}, reason))
 
     def is_too_long(self, index: int) -> bool:

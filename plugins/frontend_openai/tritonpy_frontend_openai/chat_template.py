@@ -93,7 +93,7 @@ class ChatTemplate:
             raise ApiError(
                 f"The chat template of the model refused the messages: {error}", param="messages"
             ) from error
-        except (TypeError, ValueError, KeyError, RecursionError, OverflowError) as error:
+        except Exception as error:  # a template may raise anything, such as ZeroDivisionError
             raise ApiError(
                 f"The chat template of the model failed for these messages: {error}",
                 param="messages",

@@ -53,6 +53,7 @@ class CompletionCall:
         self._prompt_of = [index // each for index in range(self.choices)]
         self.counts = TokenCounts(self._prompt_of)
         self._lengths = [0] * self.choices  # characters of each choice so far
+        self._reasons: dict[int, str] = {}  # why each choice ended, if the model says so
         self._max_tokens = limit_of(
             body.max_tokens, model, TRITON_MAX_TOKENS, triton=self._is_triton
         )
@@ -123,7 +124,9 @@ class CompletionCall:
         """Yield the events for one piece."""
         index, content = piece.index, piece.piece
         self.counts.add(index, content)
-        reason = self._finish_reason(index, content.finish_reason) if piece.final else None
+        if content.finish_reason is not None:
+            self._reasons[index] = content.finish_reason
+        reason = self._finish_reason(index, self._reasons.get(index)) if piece.final else None
         logprobs = completion_logprobs(content.logprobs, self._lengths[index])
         self._lengths[index] += len(content.text)
         if content.text or reason or logprobs:

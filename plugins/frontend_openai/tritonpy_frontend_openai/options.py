@@ -50,8 +50,8 @@ class ModelOptions(Options, frozen=True):
         Meta(description="The model obeys JSON schemas (default: if its backend is known to)"),
     ] = None
     default_max_tokens: Annotated[
-        int | None,
-        Meta(ge=1, description="max_tokens of a request that has none (default: no limit in chats)"),
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="max_tokens of a request that has none (default: no limit in chats)"),
     ] = None
 
 
@@ -80,8 +80,8 @@ class OpenAiOptions(HttpConnectionOptions, frozen=True):
         Mapping[str, ModelOptions], Meta(description="Settings of models, by name")
     ] = {}
     default_max_tokens: Annotated[
-        int | None,
-        Meta(ge=1, description="max_tokens of a request that has none, for all models"),
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="max_tokens of a request that has none, for all models"),
     ] = None
     lora_separator: Annotated[
         str,

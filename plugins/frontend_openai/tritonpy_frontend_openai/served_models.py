@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tritonpy import Engine, NotFound, TritonError
+from tritonpy.config import InvalidServerConfig, decode_options
 from tritonpy.frontend import ModelMetadata, TensorMetadata
 from tritonpy_frontend_openai.chat_template import ChatTemplate, TemplateFault, load_template
 from tritonpy_frontend_openai.errors import ApiError, api_error, unknown_model
@@ -187,14 +188,11 @@ class ServedModels:
                 name,
                 ", ".join(_PREFIX + each for each in sorted(unknown)),
             )
+        known = {key: value for key, value in given.items() if key not in unknown}
         try:
-            parsed = msgspec.convert(
-                {key: value for key, value in given.items() if key not in unknown},
-                ModelOptions,
-                strict=False,
-            )
-        except msgspec.ValidationError as error:
-            self._log.error("model '%s' has an invalid parameter openai.*: %s", name, error)
+            parsed = decode_options(ModelOptions, known, "openai")
+        except InvalidServerConfig as error:
+            self._log.error("model '%s' has invalid parameters: %s", name, error)
             parsed = ModelOptions()
         default = ModelOptions()
         changes = {

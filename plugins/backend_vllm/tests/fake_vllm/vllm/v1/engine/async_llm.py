@@ -14,7 +14,11 @@ from typing import Any
 
 from vllm.sampling_params import RequestOutputKind
 
-ABORTED = "aborted"
+
+
+def _log(text: str) -> None:
+    with open(os.environ["FAKE_VLLM_LOG"], "a", encoding="utf-8") as file:
+        file.write(text + " ")
 
 
 @dataclass
@@ -75,6 +79,8 @@ class AsyncLLM:
             words = [repr(sampling.logit_bias), repr(sampling.structured_outputs)]
         words = words[: sampling.max_tokens]
         delta = sampling.output_kind is RequestOutputKind.DELTA
+        is_finished = False
+        _log("began")
         try:
             count = 0
             while "forever" in words:
@@ -85,16 +91,18 @@ class AsyncLLM:
             for number, word in enumerate(words):
                 await asyncio.sleep(0)
                 last = number == len(words) - 1
+                if last:
+                    is_finished = True
+                    self._record(len(ids), len(words))
                 if delta:
                     yield Output(text, ids, [self._part(word, sampling, last)], last)
             if not delta:
                 whole = self._part(" ".join(words), sampling, True)
                 whole.token_ids = list(range(len(words)))
                 yield Output(text, ids, [whole] * sampling.n, True)
-            self._record(len(ids), len(words))
         except (asyncio.CancelledError, GeneratorExit):
-            with open(os.environ["FAKE_VLLM_LOG"], "a", encoding="utf-8") as file:
-                file.write(ABORTED)
+            if not is_finished:
+                _log("aborted")
             raise
 
     def _part(self, word: str, sampling: Any, last: bool) -> Completion:
