@@ -30,7 +30,7 @@ from tritonpy_testing import ModelRepository, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 60
-LISTENS = re.compile(r"(http|grpc|metrics) listens on 127\.0\.0\.1:(\d+)")
+LISTENS = re.compile(r"(http|grpc|metrics|openai) listens on 127\.0\.0\.1:(\d+)")
 TYPES = {
     "BOOL": TensorProto.BOOL, "UINT8": TensorProto.UINT8, "UINT16": TensorProto.UINT16, "UINT32": TensorProto.UINT32,
     "UINT64": TensorProto.UINT64, "INT8": TensorProto.INT8, "INT16": TensorProto.INT16, "INT32": TensorProto.INT32,
@@ -142,12 +142,12 @@ class ServerProcess:
                 received += part
         return received
 
-    def wait(self, condition: Callable[[], Any], what: str) -> Any:
+    def wait(self, condition: Callable[[], Any], what: str, timeout_s: float = TIMEOUT_S) -> Any:
         """Return the first true value of `condition`.
 
         Fails with the log if that takes too long or the process ends.
         """
-        deadline = time.monotonic() + TIMEOUT_S
+        deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             if found := condition():
                 return found
@@ -158,8 +158,8 @@ class ServerProcess:
             f"{what}: not so (exit status {self.process.poll()}); it printed:\n{self.log[-6000:]}"
         )
 
-    def wait_until_logged(self, pattern: str) -> None:
-        self.wait(lambda: re.search(pattern, self.log), f"logs '{pattern}'")
+    def wait_until_logged(self, pattern: str, timeout_s: float = TIMEOUT_S) -> None:
+        self.wait(lambda: re.search(pattern, self.log), f"logs '{pattern}'", timeout_s)
 
     def wait_until_exit(self) -> int:
         return self.process.wait(TIMEOUT_S)

@@ -124,8 +124,14 @@ TIERS = {
         tuple(f"{folder}/tests" for folder in default_packages() if folder not in _SEPARATE)
     ),
     "python": Tier(("plugins/backend_python/tests",)),
-    "servers": Tier(("tests",), ("--ignore=tests/conformance", "--ignore=tests/frameworks")),
+    "servers": Tier(
+        ("tests",),
+        tuple(
+            f"--ignore=tests/{each}" for each in ("conformance", "frameworks", "language_models")
+        ),
+    ),
     "core": Tier(("core/tests",)),
+    "vllm": Tier(("tests/language_models",), requirements=("tests/requirements-vllm.txt",)),
     "conformance": Tier(("tests/conformance",)),
     "frameworks": Tier(
         ("tests/frameworks",),

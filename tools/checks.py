@@ -46,8 +46,11 @@ NAMESPACES = (
     "server",
     "tracing",
 )
-# A second import root inside a plugin: it runs in the interpreter of a model.
-WORKER = ROOT / "plugins" / "backend_python" / "tritonpy_backend_python" / "worker"
+# Further import roots inside plugins, with their packages: they run in the interpreter of a model.
+WORKER_ROOTS = {
+    "tritonpy_worker": ROOT / "plugins/backend_python/tritonpy_backend_python/worker",
+    "tritonpy_vllm": ROOT / "plugins/backend_vllm/tritonpy_backend_vllm/backend",
+}
 
 
 def main() -> int:
@@ -71,8 +74,8 @@ def packages() -> dict[str, Path]:
 def check_types() -> int:
     """Run mypy over all packages."""
     found = packages()
-    roots = [*dict.fromkeys(found.values()), WORKER]
-    arguments = [option for name in [*found, "tritonpy_worker"] for option in ("-p", name)]
+    roots = [*dict.fromkeys(found.values()), *WORKER_ROOTS.values()]
+    arguments = [option for name in [*found, *WORKER_ROOTS] for option in ("-p", name)]
     environment = {**os.environ, "MYPYPATH": os.pathsep.join(map(str, roots))}
     return subprocess.run(
         [sys.executable, "-m", "mypy", *arguments], cwd=ROOT, env=environment, check=False

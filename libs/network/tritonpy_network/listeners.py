@@ -70,9 +70,7 @@ def _listen_error(protocol: str, host: str, port: int, error: OSError) -> Startu
     )
 
 
-def http_tls_context(
-    options: HttpTlsOptions, section: str, log: logging.Logger
-) -> ssl.SSLContext:
+def http_tls_context(options: HttpTlsOptions, section: str, log: logging.Logger) -> ssl.SSLContext:
     """Return the TLS context of a port. `section` is the path of `options` in server.yaml.
 
     The files are checked at every handshake, so renewed files take effect immediately. Raises

@@ -175,7 +175,10 @@ def test_sampling_parameters_are_a_tensor_or_request_parameters(repository, serv
             server,
             "options",
             exclude,
-            sampling={"logit_bias": {"5": 1}, "structured_outputs": '{"json": {"a": 1}, "json_object": null}'},
+            sampling={
+                "logit_bias": {"5": 1},
+                "structured_outputs": '{"json": {"a": 1}, "json_object": null}',
+            },
         )
         assert text_of(options) == (
             "{5: 1.0} StructuredOutputsParams(json={'a': 1}, json_object=None) "
@@ -217,9 +220,7 @@ def test_embeddings(repository, serve):
         assert message_of(ask(server, None, given)) == (
             "Error generating stream: Model chat does not support 'embed' request"
         )
-        assert "does not support 'generate' request" in message_of(
-            ask(server, "a", model="embed")
-        )
+        assert "does not support 'generate' request" in message_of(ask(server, "a", model="embed"))
 
 
 @pytest.mark.parametrize(
@@ -307,9 +308,7 @@ def test_an_unhealthy_engine_unloads_its_model(repository, serve):
     repository.add("chat", {"model": "any"}, CONFIG + HEALTH)
     with serve(control={"mode": "explicit", "load": ["chat"]}) as server:
         ask(server, "sick")
-        assert message_of(ask(server, "a")) == (
-            "Model is unavailable due to unhealthy vLLM engine"
-        )
+        assert message_of(ask(server, "a")) == ("Model is unavailable due to unhealthy vLLM engine")
         eventually(lambda: not server.engine.repository_index(ready=True))
 
 
@@ -328,7 +327,11 @@ def test_metrics(repository, serve):
             }
 
         labels = (("model", "chat"), ("version", "1"))
-        eventually(lambda: ("vllm:request_success_total", (("finished_reason", "stop"), *labels)) in values())
+        eventually(
+            lambda: (
+                ("vllm:request_success_total", (("finished_reason", "stop"), *labels)) in values()
+            )
+        )
         found = values()
         assert found["vllm:prompt_tokens_total", labels].value == 3
         assert found["vllm:generation_tokens_total", labels].value == 3

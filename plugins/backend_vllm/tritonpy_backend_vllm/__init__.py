@@ -1,8 +1,8 @@
 """The backend `vllm`: language models on vLLM's engine, in a worker of the Python backend.
 
 `backend/` is the folder of the backend: `model.py` is the entry point of a worker, and
-`tritonpy_vllm` its parts. They import only vLLM, numpy and the modules of the Python backend, so the
-worker may run in an environment of its own.
+`tritonpy_vllm` its parts. They import only vLLM, numpy and the modules of the Python backend. So
+the worker may run in an environment of its own.
 """
 
 from __future__ import annotations

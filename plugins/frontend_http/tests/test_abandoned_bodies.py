@@ -12,10 +12,10 @@ import tracemalloc
 import pytest
 import uvloop
 
+from tritonpy.frontend import HttpTlsOptions
 from tritonpy_frontend_http.infer_calls import HttpInferCall
 from tritonpy_frontend_http.infer_cycle import InferCycle
 from tritonpy_frontend_http.protocol import InferProtocol
-from tritonpy.frontend import HttpTlsOptions
 
 from .raw_http import INFER, SECONDS, connect, eventually, read_one, request
 

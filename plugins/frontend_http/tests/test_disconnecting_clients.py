@@ -14,10 +14,10 @@ import time
 import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from tritonpy.frontend import HttpTlsOptions
 from tritonpy_frontend_http.infer_calls import HttpInferCall
 from tritonpy_frontend_http.infer_cycle import InferCycle
 from tritonpy_frontend_http.protocol import InferProtocol
-from tritonpy.frontend import HttpTlsOptions
 from tritonpy_http1.connection import LingeringClose
 
 from .raw_http import BODY, INFER, SECONDS, RawConnection, eventually, read_one, request

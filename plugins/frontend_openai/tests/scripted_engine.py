@@ -63,7 +63,9 @@ class Call:
         inputs = request.inputs
         self.prompt = inputs["text_input"].strings()[0].decode()
         sampling = inputs.get("sampling_parameters")
-        self.sampling: dict[str, Any] = {} if sampling is None else json.loads(sampling.strings()[0])
+        self.sampling: dict[str, Any] = (
+            {} if sampling is None else json.loads(sampling.strings()[0])
+        )
         self.stream = "stream" in inputs and bool(inputs["stream"].numpy().ravel()[0])
 
 
@@ -185,7 +187,9 @@ class ScriptedEngine(ToyEngine):
         return True
 
     def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
-        return [ModelIndex(name, "1", "READY") for name in self.configs if name not in self.unloaded]
+        return [
+            ModelIndex(name, "1", "READY") for name in self.configs if name not in self.unloaded
+        ]
 
     def load_model(self, name: str, *_: object, **__: object) -> None:
         if name not in self.configs:

@@ -145,7 +145,10 @@ MEMBERS = strategies.sampled_from(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(members=strategies.dictionaries(MEMBERS, JSON, max_size=4), path=strategies.sampled_from([CHAT, "/v1/completions"]))
+@given(
+    members=strategies.dictionaries(MEMBERS, JSON, max_size=4),
+    path=strategies.sampled_from([CHAT, "/v1/completions"]),
+)
 def test_any_json_gets_a_response_or_a_clear_error(live, engine, members, path):
     body = {"model": "story", "messages": [{"role": "user", "content": "x"}], "prompt": "x"}
     reply = live.call("POST", path, json.dumps(body | members).encode())

@@ -150,7 +150,9 @@ def test_the_finish_reason_is_that_of_the_model(live, engine):
 def test_a_model_without_finish_reason_reached_its_limit(live, engine):
     assert live.chat(max_tokens=2).json["choices"][0]["finish_reason"] == "length"
     assert live.chat(max_tokens=3).json["choices"][0]["finish_reason"] == "stop"
-    assert live.chat(max_tokens=2, stream=True).events[-2]["choices"][0]["finish_reason"] == "length"
+    assert (
+        live.chat(max_tokens=2, stream=True).events[-2]["choices"][0]["finish_reason"] == "length"
+    )
 
 
 def test_log_probabilities_have_the_form_of_openai(live, engine):
@@ -232,7 +234,9 @@ def test_a_model_that_cannot_restrict_its_output_refuses_schemas(start, engine):
 
 def test_a_schema_reaches_the_model(live, engine):
     schema = {"type": "object"}
-    live.chat(response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}})
+    live.chat(
+        response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    )
     assert json.loads(engine.calls[0].sampling["structured_outputs"]) == {"json": schema}
     live.chat(response_format={"type": "json_object"})
     assert json.loads(engine.calls[1].sampling["structured_outputs"]) == {"json_object": True}
@@ -389,4 +393,6 @@ def test_usage_is_null_if_the_model_counts_nothing(start, engine):
     engine.add("story", TENSORS)
     live = start()
     assert live.chat().json["usage"] is None
-    assert live.chat(stream=True, stream_options={"include_usage": True}).events[-2]["usage"] is None
+    assert (
+        live.chat(stream=True, stream_options={"include_usage": True}).events[-2]["usage"] is None
+    )

@@ -45,11 +45,11 @@ def test_token_ids_are_a_prompt_of_models_that_take_them(live, engine):
     refused = live.complete(prompt=[1, 2, 3])
     assert (refused.status, refused.error["param"]) == (400, "prompt")
     engine.add(
-        "story",
-        VLLM + 'input { name: "input_ids" data_type: TYPE_INT32 dims: -1 optional: true }'
+        "story", VLLM + 'input { name: "input_ids" data_type: TYPE_INT32 dims: -1 optional: true }'
     )
-    engine.infer = lambda request: found.append(request) or request.respond(
-        engine._response(request, {"text_output": "x"}, count=1, final=True)
+    engine.infer = lambda request: (
+        found.append(request)
+        or request.respond(engine._response(request, {"text_output": "x"}, count=1, final=True))
     )
     found = []
     assert live.complete(prompt=[1, 2, 3]).status == 200
@@ -59,7 +59,10 @@ def test_token_ids_are_a_prompt_of_models_that_take_them(live, engine):
 
 def test_log_probabilities_have_offsets(live, engine):
     def token(text):
-        return {"text_output": text, "logprobs": json.dumps([{"1": {"logprob": -1.0, "rank": 1, "decoded_token": text}}])}
+        return {
+            "text_output": text,
+            "logprobs": json.dumps([{"1": {"logprob": -1.0, "rank": 1, "decoded_token": text}}]),
+        }
 
     engine.script = lambda call: [token("He"), token("y")]
     events = live.complete(logprobs=1, stream=True).events

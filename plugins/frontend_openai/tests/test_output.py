@@ -57,7 +57,8 @@ def test_a_chosen_function_gets_all_text_as_arguments():
 
 
 @pytest.mark.parametrize(
-    ("text", "mark", "length"), [("ab<", "<t>", 1), ("<t", "<t>", 2), ("<t>", "<t>", 0), ("", "x", 0)]
+    ("text", "mark", "length"),
+    [("ab<", "<t>", 1), ("<t", "<t>", 2), ("<t>", "<t>", 0), ("", "x", 0)],
 )
 def test_the_prefix_of_a_mark_is_measured(text, mark, length):
     assert prefix_length(text, mark) == length

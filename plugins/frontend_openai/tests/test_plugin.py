@@ -13,6 +13,4 @@ def test_discovery_imports_no_web_framework():
 
 
 def test_the_frontend_is_registered_by_name():
-    assert tritonpy_frontends() == {
-        "openai": "tritonpy_frontend_openai.frontend:OpenAiFrontend"
-    }
+    assert tritonpy_frontends() == {"openai": "tritonpy_frontend_openai.frontend:OpenAiFrontend"}

@@ -30,9 +30,7 @@ def test_the_example_chats(tmp_path, monkeypatch, capsys):
     config = yaml.safe_load(text)
     config["frontends"]["openai"]["port"] = 0
     config["frontends"] |= {"http": False, "grpc": False, "metrics": False}
-    curl = next(
-        shlex.split(line) for line in README.splitlines() if line.startswith("    curl ")
-    )
+    curl = next(shlex.split(line) for line in README.splitlines() if line.startswith("    curl "))
     with running_server(config) as server:
         address = server.address("openai")
         with closing(http.client.HTTPConnection(address, timeout=60)) as connection:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -22,7 +21,7 @@ from tritonpy.frontend import (
     StreamSink,
     internal_error,
 )
-from tritonpy_frontend_openai.access import Access, Caller
+from tritonpy_frontend_openai.access import Access
 from tritonpy_frontend_openai.bodies import ChatBody, CommonBody, CompletionBody, read_body
 from tritonpy_frontend_openai.chat import ChatCall
 from tritonpy_frontend_openai.completions import CompletionCall
@@ -82,8 +81,6 @@ class Application:
         headers = _headers(scope)
         reply = _Reply(send, _request_id(headers), triton=self._is_triton)
         try:
-            if self.draining:
-                raise ApiError(STOPPING, 503)
             await self._route(scope, headers, receive, reply)
         except _ClientLeft:
             return
@@ -98,6 +95,8 @@ class Application:
     async def _route(
         self, scope: Any, headers: Mapping[str, str], receive: Any, reply: _Reply
     ) -> None:
+        if self.draining:
+            raise ApiError(STOPPING, 503)
         path, method = scope["path"], scope["method"]
         if path == "/v1/chat/completions":
             _require(method, "POST")
@@ -283,9 +282,7 @@ class Application:
         healthy = self._engine.is_live() if path == "/health/live" else self._engine.is_ready()
         if not healthy:
             status = 400 if path == "/health/ready" else 503
-            raise ApiError(
-                "Attached inference engine is not ready for inference requests.", status
-            )
+            raise ApiError("Attached inference engine is not ready for inference requests.", status)
         await reply.empty()
 
     async def _read(

@@ -76,7 +76,7 @@ class ChatCall:
             variables.setdefault("reasoning_effort", body.reasoning_effort)
         tools = None if self._choice == "none" else self._tools
         prompt = model.template().render(
-            [_template_message(each, triton=self._is_triton) for each in body.messages],
+            [_template_message(each) for each in body.messages],
             [msgspec.to_builtins(tool) for tool in tools] if tools else None,
             add_generation_prompt=body.add_generation_prompt and not body.continue_final_message,
             variables=variables,
@@ -107,7 +107,9 @@ class ChatCall:
                 self.counts.add(index, piece)
                 parsed.add(parser.feed(piece.text))
             parsed.add(parser.finish())
-            reason = next((each.finish_reason for each in reversed(own) if each.finish_reason), None)
+            reason = next(
+                (each.finish_reason for each in reversed(own) if each.finish_reason), None
+            )
             logprobs = [token for piece in own for token in piece.logprobs or ()]
             choices.append(
                 {
@@ -184,7 +186,7 @@ class ChatCall:
 
     def _check(self) -> None:
         body, options = self._body, self._model.options
-        check_common(body, self._model, triton=self._is_triton)
+        check_common(body, triton=self._is_triton)
         if self._is_triton and body.logit_bias is not None:
             raise ApiError("logit bias is not currently supported")
         if (
@@ -259,7 +261,9 @@ class ChatCall:
             tools = self._tools or []
             if self._is_triton:
                 return {"json": _parameters_schema(tools, tools[0].function.name)}
-            return {"json": _calls_schema(tools, several=self._body.parallel_tool_calls is not False)}
+            return {
+                "json": _calls_schema(tools, several=self._body.parallel_tool_calls is not False)
+            }
         wanted = self._body.response_format
         if wanted is None or wanted.type == "text" or self._is_triton:
             return None  # Triton's frontend accepts the member and drops it
@@ -284,9 +288,7 @@ class ChatCall:
         if self._parses_tools:
             parser = PARSERS[options.tool_parser]()
         if options.reasoning_parser:
-            parser = ReasoningOutput(
-                parser, starts_open=options.reasoning_parser == "deepseek_r1"
-            )
+            parser = ReasoningOutput(parser, starts_open=options.reasoning_parser == "deepseek_r1")
         return parser
 
     def _message(self, index: int, parsed: ParsedMessage) -> dict[str, Any]:
@@ -314,23 +316,24 @@ class ChatCall:
         call: dict[str, Any]
         if isinstance(event, CallStart):
             call = {
-                "index": event.index,
-                "id": self._call_id(index, event.index),
+                "index": event.number,
+                "id": self._call_id(index, event.number),
                 "type": "function",
                 "function": {"name": event.name, "arguments": ""},
             }
         else:
             assert isinstance(event, CallArguments)  # noqa: S101
-            call = {"index": event.index, "function": {"arguments": event.text}}
+            call = {"index": event.number, "function": {"arguments": event.text}}
         return {"tool_calls": [call]}
 
     def _call_id(self, index: int, number: int) -> str:
         return self._call_ids.setdefault((index, number), new_id("call_"))
 
     def _finish_reason(self, index: int, reason: str | None, called: bool) -> str:
-        if called and reason != "length" and not isinstance(self._choice, NamedToolChoice):
-            if self._choice != "required" or not self._is_triton:
-                return "tool_calls"
+        is_named = isinstance(self._choice, NamedToolChoice)
+        is_first = self._choice == "required" and self._is_triton
+        if called and reason != "length" and not is_named and not is_first:
+            return "tool_calls"
         if self._is_triton:
             return "stop"
         if reason is not None:
@@ -366,7 +369,7 @@ def _tool_choice(body: ChatBody) -> str | NamedToolChoice:
     return choice
 
 
-def _template_message(message: Message, *, triton: bool) -> dict[str, Any]:
+def _template_message(message: Message) -> dict[str, Any]:
     """Return a message as chat templates expect it: text content, arguments as objects."""
     result: dict[str, Any] = {"role": message.role, "content": _text(message)}
     if message.role == "developer":

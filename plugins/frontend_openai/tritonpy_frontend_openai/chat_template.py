@@ -1,12 +1,12 @@
 """Chat templates: Jinja templates that turn messages into the prompt of a model.
 
-The variables and functions are those that Hugging Face's `apply_chat_template` offers. Templates run
-in Jinja's sandbox. They come from the operator or from the model's files, never from a request.
+The variables and functions are those that Hugging Face's `apply_chat_template` offers. Templates
+run in Jinja's sandbox. They come from the operator or from the model's files, never from a request.
 """
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -193,4 +193,4 @@ def _raise_template_error(message: str) -> None:
 
 
 def _now(format_: str) -> str:
-    return datetime.datetime.now().strftime(format_)  # noqa: DTZ005 - the date for the user
+    return dt.datetime.now().strftime(format_)  # noqa: DTZ005 - the date for the user

@@ -42,7 +42,7 @@ class CompletionCall:
         self._model = model
         self._is_triton = options.compat == "triton"
         self._check()
-        self._prompts = _prompts(body.prompt, triton=self._is_triton)
+        self._prompts = _prompts(body.prompt)
         self._adapter = adapter
         self.id = new_id("cmpl-")
         self.created = int(time.time())
@@ -86,7 +86,9 @@ class CompletionCall:
             own = [each.piece for each in pieces if each.index == index]
             for piece in own:
                 self.counts.add(index, piece)
-            reason = next((each.finish_reason for each in reversed(own) if each.finish_reason), None)
+            reason = next(
+                (each.finish_reason for each in reversed(own) if each.finish_reason), None
+            )
             tokens = [token for piece in own for token in piece.logprobs or ()]
             prefix = self._echo(index)
             choices.append(
@@ -150,7 +152,7 @@ class CompletionCall:
             raise ApiError("prompt must be non-empty")
         if self._is_triton and not isinstance(body.prompt, str):
             raise ApiError("only single string input is supported")
-        check_common(body, self._model, triton=self._is_triton)
+        check_common(body, triton=self._is_triton)
         if self._is_triton and body.best_of is not None and self._model.backend == "vllm":
             raise ApiError(
                 "best_of is no longer supported in vLLM backend, removed from vLLM V1 engine"
@@ -188,7 +190,7 @@ def _choice(
     return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason}
 
 
-def _prompts(prompt: str | list[Any], *, triton: bool) -> list[str | list[int]]:
+def _prompts(prompt: str | list[Any]) -> list[str | list[int]]:
     """Return the prompts of a body: texts or lists of token IDs."""
     if isinstance(prompt, str):
         return [prompt]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from tritonpy import Engine, InferRequest, InferResponse, now_ns
-from tritonpy.frontend import FlowControl, StreamSink
+from tritonpy.frontend import FlowControl
 from tritonpy.tracing import Tracer
 from tritonpy_frontend_openai.errors import api_error
 from tritonpy_frontend_openai.text_contract import Piece, read_piece

@@ -71,9 +71,7 @@ class OpenAiOptions(HttpConnectionOptions, frozen=True):
     compat: Annotated[
         Compatibility,
         Meta(
-            description=(
-                "triton: error texts, bodies and strictness of Triton's OpenAI frontend"
-            )
+            description=("triton: error texts, bodies and strictness of Triton's OpenAI frontend")
         ),
     ] = "openai"
     models: Annotated[
@@ -108,7 +106,9 @@ class OpenAiOptions(HttpConnectionOptions, frozen=True):
     ] = 256 * 1024
     heartbeat_s: Annotated[
         float,
-        Meta(ge=0, description="Seconds without a token after which a stream gets a comment; 0: none"),
+        Meta(
+            ge=0, description="Seconds without a token after which a stream gets a comment; 0: none"
+        ),
     ] = 15
     drain_idle_s: Annotated[
         float,

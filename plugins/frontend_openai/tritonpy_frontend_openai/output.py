@@ -1,4 +1,4 @@
-"""The parts of a chat response: content, reasoning and tool calls, read from the text of a model."""
+"""The parts of a chat response: content, reasoning and tool calls, from the text of a model."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Reasoning(NamedTuple):
 
 
 class CallStart(NamedTuple):
-    """The beginning of the tool call number `index`, from 0."""
+    """The beginning of the tool call `number`, from 0."""
 
-    index: int
+    number: int
     name: str
 
 
 class CallArguments(NamedTuple):
-    """A part of the arguments, which are JSON, of the tool call number `index`."""
+    """A part of the arguments, which are JSON, of the tool call `number`."""
 
-    index: int
+    number: int
     text: str
 
 
@@ -165,4 +165,4 @@ class ParsedMessage:
             elif isinstance(event, CallStart):
                 self.calls.append((event.name, []))
             else:
-                self.calls[event.index][1].append(event.text)
+                self.calls[event.number][1].append(event.text)

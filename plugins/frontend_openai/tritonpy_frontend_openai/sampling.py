@@ -34,7 +34,7 @@ def sampling_of(body: CommonBody) -> dict[str, Any]:
     return found | body.sampler
 
 
-def check_common(body: CommonBody, model: ServedModel, *, triton: bool) -> None:
+def check_common(body: CommonBody, *, triton: bool) -> None:
     """Raise ApiError for what the server refuses. `triton`: also for what only Triton refuses."""
     if body.stream_options is not None and not body.stream:
         raise ApiError(

@@ -1,4 +1,4 @@
-"""The models that the API offers: those with the input `text_input` and the output `text_output`."""
+"""The models of the API: those with the input `text_input` and the output `text_output`."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import os
 from typing import Any
 
 import triton_python_backend_utils as pb_utils
+
 from tritonpy_vllm.engine import VllmEngine
 from tritonpy_vllm.responses import error_response
 from tritonpy_vllm.settings import adapters, check_devices, engine_arguments, flag

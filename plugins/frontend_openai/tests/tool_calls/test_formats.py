@@ -10,7 +10,10 @@ from hypothesis import given, strategies
 from tritonpy_frontend_openai.output import CallStart, OutputParser, ParsedMessage
 from tritonpy_frontend_openai.tool_calls import PARSERS, JsonArrayCalls
 
-WEATHER = {"name": "get_weather", "arguments": {"city": 'a "b" {c} \\ [d]', "days": [1, {"x": -2.5}]}}
+WEATHER = {
+    "name": "get_weather",
+    "arguments": {"city": 'a "b" {c} \\ [d]', "days": [1, {"x": -2.5}]},
+}
 TIME = {"name": "get_time", "arguments": {}}
 
 
@@ -60,9 +63,7 @@ def parse(parser: OutputParser, parts) -> ParsedMessage:
 
 
 def calls_of(parsed):
-    return [
-        {"name": name, "arguments": json.loads("".join(parts))} for name, parts in parsed.calls
-    ]
+    return [{"name": name, "arguments": json.loads("".join(parts))} for name, parts in parsed.calls]
 
 
 def split(text, cuts):
@@ -164,7 +165,9 @@ def test_an_array_of_required_calls_is_read():
 
 
 @pytest.mark.parametrize("name", PARSERS)
-@given(text=strategies.text(alphabet='[]{}"\\,:<>|/_ \ntool_callTOOLCALSRGnamerguts()=1', max_size=60))
+@given(
+    text=strategies.text(alphabet='[]{}"\\,:<>|/_ \ntool_callTOOLCALSRGnamerguts()=1', max_size=60)
+)
 def test_any_text_is_read_without_an_error(name, text):
     for begin in ("", "<tool_call>", "[TOOL_CALLS]", "[f(", '{"name": "f", "arguments": '):
         parse(PARSERS[name](), begin + text)

@@ -20,7 +20,8 @@ class JsonCall:
     """Reads `{"name": ..., "arguments": {...}}` part by part, and reports the call as it grows.
 
     The arguments are passed on as they are written. `rest` is the text after the object, once it is
-    `done`: with `ends_with_arguments`, after the arguments. `failed` is set if the text is no such object. Each character is read once.
+    `done`: with `ends_with_arguments`, after the arguments. `failed` is set if the text is no such
+    object. Each character is read once.
     """
 
     def __init__(self, index: int, *, ends_with_arguments: bool = False) -> None:

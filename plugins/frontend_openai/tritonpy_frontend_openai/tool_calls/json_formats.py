@@ -53,7 +53,7 @@ class _JsonCalls(OutputParser):
 
 
 class HermesCalls(_JsonCalls):
-    """`<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, as Hermes and Qwen models write."""
+    """`<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, the format of Hermes and Qwen."""
 
     _BEGIN, _END = "<tool_call>", "</tool_call>"
 
@@ -65,21 +65,24 @@ class HermesCalls(_JsonCalls):
     def feed(self, text: str) -> Sequence[OutputEvent]:
         self._held += text
         events: list[OutputEvent] = []
-        while self._held or self._call is not None:
-            if self._inside:
-                if self._call is None and not self._held.lstrip():
-                    break
-                if self._call is None and not self._skip_end():
-                    break
-                if not self._inside:
-                    continue
-                found, ended = self._read_call()
-                events += found
-                if not ended:
-                    break
-            elif not self._find_begin(events):
-                break
+        while (self._held or self._call is not None) and self._step(events):
+            pass
         return events
+
+    def _step(self, events: list[OutputEvent]) -> bool:
+        """Read the next part. Returns False if more text is needed."""
+        if not self._inside:
+            return self._find_begin(events)
+        if self._call is None:
+            held = self._held.lstrip()
+            if held.startswith(self._END):
+                self._held, self._inside = held[len(self._END) :], False
+                return True
+            if self._END.startswith(held):
+                return False
+        found, ended = self._read_call()
+        events += found
+        return ended
 
     def _find_begin(self, events: list[OutputEvent]) -> bool:
         before, mark, after = self._held.partition(self._BEGIN)
@@ -94,14 +97,6 @@ class HermesCalls(_JsonCalls):
         self._held = self._held[len(ready) :]
         _add_content(events, ready)
         return False
-
-    def _skip_end(self) -> bool:
-        """Leave the call at its end mark. Returns False if the mark is incomplete."""
-        held = self._held.lstrip()
-        if held.startswith(self._END):
-            self._held, self._inside = held[len(self._END) :], False
-            return True
-        return not self._END.startswith(held)
 
 
 class LlamaJsonCalls(_JsonCalls):
@@ -173,7 +168,7 @@ class JsonArrayCalls(_JsonCalls):
 
 
 class MistralCalls(OutputParser):
-    """`[TOOL_CALLS]` and a JSON array, or `[TOOL_CALLS]name[ARGS]{...}`, as Mistral models write."""
+    """`[TOOL_CALLS]` and a JSON array, or `[TOOL_CALLS]name[ARGS]{...}`, the format of Mistral."""
 
     _BEGIN, _ARGUMENTS = "[TOOL_CALLS]", "[ARGS]"
 

@@ -16,7 +16,9 @@ from tritonpy_frontend_openai.output import (
 )
 
 _BEGIN = re.compile(r"\s*(?:<\|python_start\|>)?\s*\[\s*[A-Za-z_][\w.]*\s*\(")
-_MAYBE_BEGIN = re.compile(r"\s*(?:<\|?p?y?t?h?o?n?_?s?t?a?r?t?\|?>?)?\s*(?:\[\s*(?:[A-Za-z_][\w.]*\s*)?)?")
+_MAYBE_BEGIN = re.compile(
+    r"\s*(?:<\|?p?y?t?h?o?n?_?s?t?a?r?t?\|?>?)?\s*(?:\[\s*(?:[A-Za-z_][\w.]*\s*)?)?"
+)
 _MARK = re.compile(r"[\"'\\()\[\]{}]")
 _QUOTE_MARK = {'"': re.compile(r'["\\]'), "'": re.compile(r"['\\]")}
 
@@ -40,7 +42,9 @@ class PythonicCalls(OutputParser):
         if self._is_content:
             return (Content(text),) if text else ()
         self._text += text
-        if self._is_content is None and not self._decide():
+        if self._is_content is None:
+            self._is_content = self._decide()
+        if self._is_content is None:
             return ()
         if self._is_content:
             held, self._text = self._text, ""
@@ -52,16 +56,12 @@ class PythonicCalls(OutputParser):
             return ()
         return () if self._count else (Content(self._text),)
 
-    def _decide(self) -> bool:
-        begin = _BEGIN.match(self._text)
-        if begin is not None:
-            self._is_content = False
+    def _decide(self) -> bool | None:
+        """Return whether the text is content; None if more text is needed."""
+        if _BEGIN.match(self._text) is not None:
             self._position = self._start = self._text.index("[") + 1
-            return True
-        if _MAYBE_BEGIN.fullmatch(self._text):
             return False
-        self._is_content = True
-        return True
+        return None if _MAYBE_BEGIN.fullmatch(self._text) else True
 
     def _read_calls(self) -> list[OutputEvent]:
         events: list[OutputEvent] = []

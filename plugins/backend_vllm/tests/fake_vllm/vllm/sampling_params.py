@@ -38,8 +38,8 @@ class SamplingParams:
 # vLLM's classes have types as annotations, not texts.
 SamplingParams.__annotations__ |= {
     "temperature": float,
-    "max_tokens": Optional[int],
+    "max_tokens": Optional[int],  # noqa: UP045
     "n": int,
-    "logprobs": Optional[int],
+    "logprobs": Optional[int],  # noqa: UP045
     "ignore_eos": bool,
 }

@@ -19,7 +19,7 @@ RETURNED = (
     "num_output_tokens",
     "num_cached_tokens",
 )
-_TYPES = {int: int, float: float, bool: bool, str: str, Optional[int]: int}
+_TYPES = {int: int, float: float, bool: bool, str: str, Optional[int]: int}  # noqa: UP045 - vLLM
 
 
 class AdapterFault(Exception):
@@ -109,9 +109,7 @@ def sampling_parameters(values: dict[str, Any], *, stream: bool) -> Any:
             values[name] = {int(token): float(bias) for token, bias in value.items()}
         elif fields.get(name) in _TYPES and value is not None:
             values[name] = _TYPES[fields[name]](value)
-    values["output_kind"] = (
-        RequestOutputKind.DELTA if stream else RequestOutputKind.FINAL_ONLY
-    )
+    values["output_kind"] = RequestOutputKind.DELTA if stream else RequestOutputKind.FINAL_ONLY
     return SamplingParams(**values)
 
 
@@ -120,7 +118,7 @@ def _sampling_values(request: Any) -> dict[str, Any]:
     text = request.parameters() if tensor is None else tensor.ravel()[0]
     values = json.loads(text)
     if not isinstance(values, dict):
-        raise ValueError("sampling_parameters must be a JSON object")
+        raise ValueError("sampling_parameters must be a JSON object")  # noqa: TRY004
     return values
 
 

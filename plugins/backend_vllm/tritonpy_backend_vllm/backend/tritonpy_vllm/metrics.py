@@ -120,7 +120,7 @@ class _Metrics:
         return self._metric(name, description, _HISTOGRAM, buckets=buckets)
 
 
-class StatisticsLogger(StatLoggerBase):
+class StatisticsLogger(StatLoggerBase):  # type: ignore[misc] # mypy does not know vLLM
     """Receives the statistics of each step of the engine, on its event loop."""
 
     def __init__(self, labels: dict[str, str], vllm_config: Any, engine_index: int) -> None:
@@ -178,7 +178,11 @@ class StatisticsLogger(StatLoggerBase):
 def logger_factory(model: str, version: str) -> Callable[[Any, int], StatisticsLogger]:
     """Return the function that makes the logger of an engine, as vLLM calls it."""
     labels = {"model": model, "version": version}
-    return lambda config, index=0: StatisticsLogger(labels, config, index)
+
+    def make(config: Any, index: int = 0) -> StatisticsLogger:
+        return StatisticsLogger(labels, config, index)
+
+    return make
 
 
 def _increment(metric: Any, value: float) -> None:

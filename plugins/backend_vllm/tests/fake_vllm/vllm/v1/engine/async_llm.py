@@ -15,7 +15,6 @@ from typing import Any
 from vllm.sampling_params import RequestOutputKind
 
 
-
 def _log(text: str) -> None:
     with open(os.environ["FAKE_VLLM_LOG"], "a", encoding="utf-8") as file:
         file.write(text + " ")
