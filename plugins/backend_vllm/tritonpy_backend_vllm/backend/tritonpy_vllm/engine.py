@@ -46,6 +46,8 @@ class VllmEngine:
         self._engine = AsyncLLM.from_engine_args(
             AsyncEngineArgs(**arguments), stat_loggers=list(loggers) or None
         )
+        # An invalid parameter, or a prompt that is too long.
+        self._client_errors = _client_errors()
         self._tasks: frozenset[str] = frozenset()  # what the engine supports, once it was asked
         # Tasks and their response senders; None for a cancelled task.
         self._running: dict[asyncio.Task[None], Any] = {}
@@ -72,6 +74,8 @@ class VllmEngine:
     def close(self) -> None:
         """Stop the engine. No request may be in flight."""
         self._engine.shutdown()
+        # Its finalizer would fail at the end of the interpreter.
+        del self._engine
 
     async def _answer_one(self, request: Any, sender: Any) -> None:
         """Send the responses of a request: exactly one of them is final."""
@@ -85,6 +89,9 @@ class VllmEngine:
             sender.send(error_response("Request was cancelled", code), flags=_FINAL)
         except AdapterFault as error:
             sender.send(error_response(str(error)), flags=_FINAL)
+        except self._client_errors as error:
+            code = pb_utils.TritonError.INVALID_ARG
+            sender.send(error_response(f"Error generating stream: {error}", code), flags=_FINAL)
         except Exception as error:
             pb_utils.Logger.log_error(f"[vllm] Error generating stream: {error!r}")
             sender.send(error_response(f"Error generating stream: {error}"), flags=_FINAL)
@@ -132,3 +139,12 @@ class VllmEngine:
                 if sender is not None and sender.is_cancelled():
                     self._running[task] = None  # cancel it once
                     task.cancel()
+
+
+def _client_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions for faulty requests; older versions of vLLM have only ValueError."""
+    try:
+        from vllm.exceptions import VLLMClientError
+    except ImportError:
+        return (ValueError,)
+    return (ValueError, VLLMClientError)
