@@ -207,7 +207,11 @@ def test_every_hook_is_documented_with_its_signature_and_meaning() -> None:
     assert set(re.findall(r"`(tritonpy_\w+)\(", page)) == set(HOOKS)
 
 
-@pytest.mark.parametrize("name", hookspecs.registration_hooks())
+def registers_classes(name: str) -> bool:
+    return "type[" in str(inspect.signature(getattr(hookspecs, name)))
+
+
+@pytest.mark.parametrize("name", list(filter(registers_classes, hookspecs.registration_hooks())))
 def test_the_hooks_page_names_the_class_and_the_contract_of_each_hook(name: str) -> None:
     page = HOOKS_PAGE.read_text(encoding="utf-8")
     section = page.partition(f"### `{name}()")[2].partition("###")[0]

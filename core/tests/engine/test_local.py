@@ -103,6 +103,14 @@ def test_a_model_that_is_not_ready_is_refused_in_triton_s_words(
     assert (type(refused.value), refused.value.message) == (kind, text)
 
 
+def test_the_folder_of_a_loaded_version_is_known(engine, model_repository):
+    assert engine.model_folder("m") == str(model_repository.path / "m" / "3")
+    assert engine.model_folder("m", 2) == str(model_repository.path / "m" / "2")
+    for name, version in (("m", 1), ("new", -1), ("broken", -1), ("m", 9)):
+        with pytest.raises(TritonError):
+            engine.model_folder(name, version)
+
+
 def test_requests_without_a_version_go_to_the_latest(engine, recorder):
     requests = [ask(engine, recorder, "m", [0], model_version=version) for version in (-1, 2, 3)]
     assert [numbers(answers) for answers in recorder.wait(*requests)] == [[[30]], [[20]], [[30]]]

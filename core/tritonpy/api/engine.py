@@ -300,7 +300,7 @@ class Engine(ABC):
         return None
 
     def model_folder(self, name: str, version: int = -1) -> str:
-        """Return the folder of a loaded version on the server's machine, or "" if there is none.
+        """Return the folder of a loaded version on the server's machine, "" if it is not in files.
 
         Frontends read files of the model there, such as its tokenizer and its chat template.
         """

@@ -354,10 +354,7 @@ class LocalEngine(Engine):
             return None
 
     def model_folder(self, name: str, version: int = -1) -> str:
-        try:
-            return str(self._table.find(name, version).context.path)
-        except (NotFound, Unavailable):
-            return ""
+        return str(self._table.find(name, version).context.path)
 
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         self._require_ready()

@@ -220,7 +220,7 @@ class ToyEngine(Engine):
         return frozenset(("scale", "offset")) if name == "identity" else None
 
     def model_folder(self, name: str, version: int = -1) -> str:
-        return f"/models/{name}/1"
+        return f"/models/{self._ready_model(name, version).config.name}/1"
 
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         return self._ready_model(name, version).config

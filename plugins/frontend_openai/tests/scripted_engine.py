@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 from google.protobuf import text_format
 
-from tritonpy import Cancelled, InferRequest, InferResponse, NotFound, Tensor, TritonError
+from tritonpy import (
+    Cancelled,
+    InferRequest,
+    InferResponse,
+    InvalidArgument,
+    NotFound,
+    Tensor,
+    TritonError,
+)
 from tritonpy.config import DATATYPE_OF_NUMBER
 from tritonpy.frontend import ModelMetadata, TensorMetadata
 from tritonpy.repository import ModelIndex
@@ -159,7 +167,7 @@ class ScriptedEngine(ToyEngine):
 
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         if name not in self.configs or name in self.unloaded:
-            raise NotFound(f"Request for unknown model: '{name}' is not found")
+            raise InvalidArgument(f"Request for unknown model: '{name}' is not found")
         return self.configs[name]
 
     def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:

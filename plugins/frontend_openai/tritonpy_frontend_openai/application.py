@@ -24,21 +24,21 @@ from tritonpy.frontend import (
 from tritonpy_frontend_openai.access import Access
 from tritonpy_frontend_openai.bodies import ChatBody, CommonBody, CompletionBody, read_body
 from tritonpy_frontend_openai.chat import ChatCall
+from tritonpy_frontend_openai.choice_responses import ChoicePiece, ChoiceResponses, deliver
 from tritonpy_frontend_openai.completions import CompletionCall
 from tritonpy_frontend_openai.errors import (
     STOPPING,
     ApiError,
-    BodyTooLarge,
+    OversizedBody,
     api_error,
     encode,
     error_body,
     unknown_model,
 )
-from tritonpy_frontend_openai.generation import ChoicePiece, Generation, deliver
 from tritonpy_frontend_openai.options import OpenAiOptions
 from tritonpy_frontend_openai.responses import DONE, HEARTBEAT, event
-from tritonpy_frontend_openai.served_models import ServedModels
 from tritonpy_frontend_openai.text_contract import build_request
+from tritonpy_frontend_openai.text_models import TextModels
 
 _JSON = (b"content-type", b"application/json")
 _EVENTS = (
@@ -72,7 +72,7 @@ class Application:
         self._memory = context.memory
         self._tracer = context.tracer
         self._access = Access(options.restricted_apis, context)
-        self._models = ServedModels(engine, options, context.log)
+        self._models = TextModels(engine, options, context.log)
         self._sink = StreamSink(asyncio.get_running_loop(), deliver)
         self._is_triton = options.compat == "triton"
         self.draining = False
@@ -163,7 +163,7 @@ class Application:
             caller.apply(request)
             requests.append(request)
         del body, parameters
-        generation = Generation(self._engine, self._tracer, self._flow_control)
+        generation = ChoiceResponses(self._engine, self._tracer, self._flow_control)
         generation.start(requests, headers)
         del requests
         watcher = asyncio.create_task(_cancel_on_disconnect(receive, generation))
@@ -179,7 +179,7 @@ class Application:
     def _flow_control(self) -> FlowControl:
         return FlowControl(self._options.max_waiting_answers, self._options.max_waiting_bytes)
 
-    async def _document(self, call: Call, generation: Generation, reply: _Reply) -> None:
+    async def _document(self, call: Call, generation: ChoiceResponses, reply: _Reply) -> None:
         pieces: list[ChoicePiece] = []
         while new := await generation.next():
             pieces += new
@@ -187,7 +187,7 @@ class Application:
             raise _ClientLeft
         await reply.document(call.document(pieces))
 
-    async def _stream(self, call: Call, generation: Generation, reply: _Reply) -> None:
+    async def _stream(self, call: Call, generation: ChoiceResponses, reply: _Reply) -> None:
         writer = call.writer()
         heartbeat_s = self._options.heartbeat_s or None
         opened = False
@@ -292,7 +292,7 @@ class Application:
         limit = self._options.max_body_bytes
         declared = int(headers.get("content-length", "0"))
         if declared > limit:
-            raise BodyTooLarge(declared, limit)
+            raise OversizedBody(declared, limit)
         parts: list[bytes] = []
         size, more = 0, True
         while more:
@@ -303,7 +303,7 @@ class Application:
             more = message.get("more_body", False)
             size += len(part)
             if size > limit:
-                raise BodyTooLarge(size, limit)
+                raise OversizedBody(size, limit)
             if part:
                 reservation.require(size)
                 parts.append(part)
@@ -357,7 +357,7 @@ class _Reply:
 
 
 async def _pieces_or_pauses(
-    generation: Generation, heartbeat_s: float | None
+    generation: ChoiceResponses, heartbeat_s: float | None
 ) -> AsyncIterator[list[ChoicePiece] | None]:
     """Yield pieces as they arrive, and None after each `heartbeat_s` seconds without any."""
     while True:
@@ -376,7 +376,7 @@ async def _run_if_large(size: int, work: Callable[[], _T]) -> _T:
     return await asyncio.to_thread(work) if size > _LARGE else work()
 
 
-async def _cancel_on_disconnect(receive: Any, generation: Generation) -> None:
+async def _cancel_on_disconnect(receive: Any, generation: ChoiceResponses) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     generation.cancel()

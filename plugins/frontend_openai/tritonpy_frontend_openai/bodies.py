@@ -70,7 +70,7 @@ class ToolCall(Struct):
     type: str = "function"
 
 
-class Message(Struct):
+class ChatMessage(Struct):
     """One message of a chat."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -158,7 +158,7 @@ class CommonBody(Struct, kw_only=True):
 class ChatBody(CommonBody, kw_only=True):
     """The body of `POST /v1/chat/completions`."""
 
-    messages: Annotated[list[Message], Meta(min_length=1)]
+    messages: Annotated[list[ChatMessage], Meta(min_length=1)]
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
     max_completion_tokens: Count | None = None

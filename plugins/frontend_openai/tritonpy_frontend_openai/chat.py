@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from tritonpy_frontend_openai.bodies import ChatBody, Message, NamedToolChoice, Tool
+from tritonpy_frontend_openai.bodies import ChatBody, ChatMessage, NamedToolChoice, Tool
+from tritonpy_frontend_openai.choice_responses import ChoicePiece
 from tritonpy_frontend_openai.errors import ApiError, unsupported
-from tritonpy_frontend_openai.generation import ChoicePiece
 from tritonpy_frontend_openai.options import OpenAiOptions
 from tritonpy_frontend_openai.output import (
     CallArguments,
@@ -27,8 +27,8 @@ from tritonpy_frontend_openai.output import (
 )
 from tritonpy_frontend_openai.responses import ChunkWriter, TokenCounts, chat_logprobs, new_id
 from tritonpy_frontend_openai.sampling import check_common, limit_of, sampling_of
-from tritonpy_frontend_openai.served_models import ServedModel
 from tritonpy_frontend_openai.text_contract import UNLIMITED, GenerationParameters
+from tritonpy_frontend_openai.text_models import TextModel
 from tritonpy_frontend_openai.tool_calls import PARSERS, JsonArrayCalls
 
 _ROLE = "assistant"
@@ -43,7 +43,7 @@ class ChatCall:
     """
 
     def __init__(
-        self, body: ChatBody, model: ServedModel, adapter: str, options: OpenAiOptions
+        self, body: ChatBody, model: TextModel, adapter: str, options: OpenAiOptions
     ) -> None:
         self._body = body
         self._model = model
@@ -369,7 +369,7 @@ def _tool_choice(body: ChatBody) -> str | NamedToolChoice:
     return choice
 
 
-def _template_message(message: Message) -> dict[str, Any]:
+def _template_message(message: ChatMessage) -> dict[str, Any]:
     """Return a message as chat templates expect it: text content, arguments as objects."""
     result: dict[str, Any] = {"role": message.role, "content": _text(message)}
     if message.role == "developer":
@@ -395,7 +395,7 @@ def _called(function: Any) -> dict[str, Any]:
     return {"name": function.name, "arguments": arguments}
 
 
-def _text(message: Message) -> str:
+def _text(message: ChatMessage) -> str:
     content = message.content
     if content is None or isinstance(content, str):
         return content or ""
@@ -409,7 +409,7 @@ def _text(message: Message) -> str:
     return "\n".join(part.text or "" for part in content)
 
 
-def _cut_after(prompt: str, last: Message) -> str:
+def _cut_after(prompt: str, last: ChatMessage) -> str:
     """Return the prompt up to the end of the last message, which the model continues."""
     text = _text(last).strip()
     end = prompt.rfind(text)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tritonpy_frontend_openai.bodies import CompletionBody
+from tritonpy_frontend_openai.choice_responses import ChoicePiece
 from tritonpy_frontend_openai.errors import ApiError, unsupported
-from tritonpy_frontend_openai.generation import ChoicePiece
 from tritonpy_frontend_openai.options import OpenAiOptions
 from tritonpy_frontend_openai.responses import (
     ChunkWriter,
@@ -22,8 +22,8 @@ from tritonpy_frontend_openai.sampling import (
     limit_of,
     sampling_of,
 )
-from tritonpy_frontend_openai.served_models import ServedModel
 from tritonpy_frontend_openai.text_contract import GenerationParameters
+from tritonpy_frontend_openai.text_models import TextModel
 
 _KIND = "text_completion"
 
@@ -36,7 +36,7 @@ class CompletionCall:
     """
 
     def __init__(
-        self, body: CompletionBody, model: ServedModel, adapter: str, options: OpenAiOptions
+        self, body: CompletionBody, model: TextModel, adapter: str, options: OpenAiOptions
     ) -> None:
         self._body = body
         self._model = model

@@ -78,7 +78,7 @@ class RestrictedApi(ApiError):
     """A call of a restricted API without its header; both styles have the same body."""
 
 
-class BodyTooLarge(ApiError):
+class OversizedBody(ApiError):
     """A body exceeds `max_body_bytes`; both styles have the same body."""
 
     def __init__(self, size: int, limit: int) -> None:
@@ -113,7 +113,7 @@ def error_body(error: ApiError, *, triton: bool) -> tuple[int, bytes]:
     """Return status and body of an error, in OpenAI's form or in that of Triton's frontend."""
     if not triton:
         return error.status, encode({"error": error.object()})
-    if isinstance(error, RestrictedApi | BodyTooLarge):
+    if isinstance(error, RestrictedApi | OversizedBody):
         members = {"message": error.message, "type": error.type, "code": error.code}
         return error.status, encode({"error": members})
     if error.details is not None:

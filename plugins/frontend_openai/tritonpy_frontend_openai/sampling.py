@@ -6,7 +6,7 @@ from typing import Any
 
 from tritonpy_frontend_openai.bodies import CommonBody
 from tritonpy_frontend_openai.errors import ApiError
-from tritonpy_frontend_openai.served_models import ServedModel
+from tritonpy_frontend_openai.text_models import TextModel
 
 TRITON_MAX_TOKENS = 16
 """max_tokens of a request that has none, in Triton's frontend and in OpenAI's completions."""
@@ -47,7 +47,7 @@ def check_common(body: CommonBody, *, triton: bool) -> None:
 
 
 def limit_of(
-    given: int | None, model: ServedModel, default: int | None, *, triton: bool
+    given: int | None, model: TextModel, default: int | None, *, triton: bool
 ) -> int | None:
     """Return max_tokens of a request.
 

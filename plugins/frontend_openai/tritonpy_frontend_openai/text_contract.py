@@ -15,7 +15,7 @@ import numpy as np
 from tritonpy import DATATYPES, InferRequest, InferResponse, ParameterValue, Tensor
 from tritonpy.frontend import Sink, TensorMetadata
 from tritonpy_frontend_openai.errors import unsupported
-from tritonpy_frontend_openai.served_models import TEXT_INPUT, TEXT_OUTPUT, ServedModel
+from tritonpy_frontend_openai.text_models import TEXT_INPUT, TEXT_OUTPUT, TextModel
 
 UNLIMITED = 2**31 - 1
 """max_tokens for the rest of the context. Engines end a response where their context ends."""
@@ -72,7 +72,7 @@ class Piece(msgspec.Struct):
 
 
 def build_request(
-    model: ServedModel,
+    model: TextModel,
     parameters: GenerationParameters,
     sink: Sink,
     known: Callable[[str], frozenset[str] | None],
@@ -126,7 +126,7 @@ def read_piece(response: InferResponse) -> Piece:
     )
 
 
-def _text_inputs(model: ServedModel, parameters: GenerationParameters) -> dict[str, Tensor]:
+def _text_inputs(model: TextModel, parameters: GenerationParameters) -> dict[str, Tensor]:
     inputs: dict[str, Tensor] = {}
     prompt = parameters.prompt
     if isinstance(prompt, str):
@@ -157,7 +157,7 @@ def _sampling_json(parameters: GenerationParameters) -> str:
     return json.dumps(values)
 
 
-def _single_parameters(model: ServedModel, parameters: GenerationParameters) -> dict[str, Any]:
+def _single_parameters(model: TextModel, parameters: GenerationParameters) -> dict[str, Any]:
     values = dict(parameters.sampling)
     if parameters.max_tokens is not None:
         values["max_tokens"] = parameters.max_tokens
@@ -174,7 +174,7 @@ def _single_parameters(model: ServedModel, parameters: GenerationParameters) -> 
     return values
 
 
-def _add(inputs: dict[str, Tensor], model: ServedModel, name: str, values: list[Any]) -> None:
+def _add(inputs: dict[str, Tensor], model: TextModel, name: str, values: list[Any]) -> None:
     expected = model.inputs[name]
     shape = _fitted(expected, len(values))
     if expected.datatype == "BYTES":

@@ -48,6 +48,23 @@ OWN = [
         "root-cert",
         "generate-unknown-parameters",
     )
+] + [
+    "allow-openai",
+    "default-max-tokens",
+    "lora-separator",
+    *(
+        f"openai-{name}"
+        for name in (
+            "address",
+            "port",
+            "compat",
+            "restricted-api",
+            "use-ssl-mutual",
+            "server-cert",
+            "server-key",
+            "root-cert",
+        )
+    ),
 ]
 
 

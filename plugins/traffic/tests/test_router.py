@@ -45,6 +45,8 @@ def test_metadata_calls_go_to_the_first_target_that_serves() -> None:
         config = router.model_config("route")
         assert (config.name, config.input) == ("route", toy.model_config("identity").input)
         assert router.model_config("route") is config
+        assert router.model_folder("route") == toy.model_folder("identity")
+        assert router.model_folder("text") == toy.model_folder("text")
         assert [each.name for each in router.statistics("route")] == ["route"]
         assert router.statistics() == toy.statistics()
         with pytest.raises(InvalidArgument):

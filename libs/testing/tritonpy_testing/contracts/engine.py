@@ -60,6 +60,7 @@ QUERIES: dict[str, Callable[[Engine], Any]] = {
 FAILING_CALLS: dict[str, Callable[[Engine], Any]] = {
     "is_model_ready": lambda engine: engine.is_model_ready("unknown"),
     "model_metadata": lambda engine: engine.model_metadata("identity", 7),
+    "model_folder": lambda engine: engine.model_folder("unknown"),
     "model_config": lambda engine: engine.model_config("unknown"),
     "statistics": lambda engine: engine.statistics("unknown"),
     "load_model": lambda engine: engine.load_model("unknown"),

@@ -38,70 +38,65 @@ def length_buckets(limit: int) -> list[int]:
         scale *= 10
 
 
+_COUNTERS = {
+    "prompt_tokens_total": "Number of prefill tokens processed.",
+    "generation_tokens_total": "Number of generation tokens processed.",
+    "prefix_cache_queries_total": "Tokens looked up in the prefix cache.",
+    "prefix_cache_hits_total": "Tokens found in the prefix cache.",
+    "num_preemptions_total": "Number of preempted requests.",
+}
+_GAUGES = {
+    "num_requests_running": "Number of requests that the engine executes.",
+    "num_requests_waiting": "Number of requests that wait for the engine.",
+    "kv_cache_usage_perc": "Used part of the key-value cache, 1 for all of it.",
+}
+_HISTOGRAMS = {
+    "time_to_first_token_seconds": ("Time to the first token in seconds.", _FIRST_TOKEN_S),
+    "time_per_output_token_seconds": ("Time per output token in seconds.", _TOKEN_S),
+    "e2e_request_latency_seconds": ("Time of a request in seconds.", _REQUEST_S),
+    "request_queue_time_seconds": ("Time that a request waited in seconds.", _PART_S),
+    "request_prefill_time_seconds": ("Time of the prefill in seconds.", _PART_S),
+    "request_decode_time_seconds": ("Time of the decoding in seconds.", _PART_S),
+    "request_params_n": ("The parameter n of a request.", _CHOICES),
+}
+_LENGTHS = {
+    "request_prompt_tokens": "Number of prefill tokens of a request.",
+    "request_generation_tokens": "Number of generated tokens of a request.",
+}
+_SUCCESS = "request_success_total"
+
+
 class _Metrics:
-    """The metrics of one engine."""
+    """The metrics of one engine, by name without the prefix `vllm:`."""
 
     def __init__(self, labels: dict[str, str], max_model_len: int) -> None:
         self._labels = labels
-        self._families: list[Any] = []
+        self._families: list[Any] = []  # a family must exist as long as its metrics
+        self._by_name: dict[str, Any] = {}
+        for kind, described in ((_COUNTER, _COUNTERS), (_GAUGE, _GAUGES)):
+            for name, description in described.items():
+                self._by_name[name] = self._family(name, description, kind).Metric(labels=labels)
         lengths = length_buckets(max_model_len)
-        self.prompt_tokens = self._metric(
-            "prompt_tokens_total", "Number of prefill tokens processed.", _COUNTER
-        )
-        self.generation_tokens = self._metric(
-            "generation_tokens_total", "Number of generation tokens processed.", _COUNTER
-        )
-        self.first_token = self._histogram(
-            "time_to_first_token_seconds", "Time to the first token in seconds.", _FIRST_TOKEN_S
-        )
-        self.output_token = self._histogram(
-            "time_per_output_token_seconds", "Time per output token in seconds.", _TOKEN_S
-        )
-        self.request = self._histogram(
-            "e2e_request_latency_seconds", "Time of a request in seconds.", _REQUEST_S
-        )
-        self.request_prompt = self._histogram(
-            "request_prompt_tokens", "Number of prefill tokens of a request.", lengths
-        )
-        self.request_generation = self._histogram(
-            "request_generation_tokens", "Number of generated tokens of a request.", lengths
-        )
-        self.choices = self._histogram(
-            "request_params_n", "The parameter n of a request.", _CHOICES
-        )
-        self.queue = self._histogram(
-            "request_queue_time_seconds", "Time that a request waited in seconds.", _PART_S
-        )
-        self.prefill = self._histogram(
-            "request_prefill_time_seconds", "Time of the prefill in seconds.", _PART_S
-        )
-        self.decode = self._histogram(
-            "request_decode_time_seconds", "Time of the decoding in seconds.", _PART_S
-        )
-        self.running = self._metric(
-            "num_requests_running", "Number of requests that the engine executes.", _GAUGE
-        )
-        self.waiting = self._metric(
-            "num_requests_waiting", "Number of requests that wait for the engine.", _GAUGE
-        )
-        self.cache_usage = self._metric(
-            "kv_cache_usage_perc", "Used part of the key-value cache, 1 for all of it.", _GAUGE
-        )
-        self.prefix_queries = self._metric(
-            "prefix_cache_queries_total", "Tokens looked up in the prefix cache.", _COUNTER
-        )
-        self.prefix_hits = self._metric(
-            "prefix_cache_hits_total", "Tokens found in the prefix cache.", _COUNTER
-        )
-        self.preemptions = self._metric(
-            "num_preemptions_total", "Number of preempted requests.", _COUNTER
-        )
-        self._success = pb_utils.MetricFamily(
-            name="vllm:request_success_total",
-            description="Number of completed requests by reason.",
-            kind=_COUNTER,
-        )
+        histograms = _HISTOGRAMS | {name: (text, lengths) for name, text in _LENGTHS.items()}
+        for name, (description, buckets) in histograms.items():
+            family = self._family(name, description, _HISTOGRAM)
+            self._by_name[name] = family.Metric(labels=labels, buckets=buckets)
+        self._success = self._family(_SUCCESS, "Number of completed requests by reason.", _COUNTER)
         self._success_by_reason: dict[str, Any] = {}
+
+    def increment(self, name: str, value: float) -> None:
+        """Increase a counter."""
+        if value:
+            self._by_name[name].increment(value)
+
+    def set(self, name: str, value: float) -> None:
+        """Set a gauge."""
+        self._by_name[name].set(value)
+
+    def observe(self, name: str, *values: float) -> None:
+        """Add observations to a histogram."""
+        for value in values:
+            self._by_name[name].observe(value)
 
     def count_success(self, reason: str) -> None:
         """Count a completed request."""
@@ -111,13 +106,10 @@ class _Metrics:
             metric = self._success_by_reason[reason] = self._success.Metric(labels=labels)
         metric.increment(1)
 
-    def _metric(self, name: str, description: str, kind: Any, **options: Any) -> Any:
+    def _family(self, name: str, description: str, kind: Any) -> Any:
         family = pb_utils.MetricFamily(name=f"vllm:{name}", description=description, kind=kind)
         self._families.append(family)
-        return family.Metric(labels=self._labels, **options)
-
-    def _histogram(self, name: str, description: str, buckets: list[Any]) -> Any:
-        return self._metric(name, description, _HISTOGRAM, buckets=buckets)
+        return family
 
 
 class StatisticsLogger(StatLoggerBase):  # type: ignore[misc] # mypy does not know vLLM
@@ -145,34 +137,30 @@ class StatisticsLogger(StatLoggerBase):  # type: ignore[misc] # mypy does not kn
 
     def _record_scheduler(self, stats: Any) -> None:
         metrics = self._metrics
-        metrics.running.set(stats.num_running_reqs)
-        metrics.waiting.set(stats.num_waiting_reqs)
-        metrics.cache_usage.set(stats.kv_cache_usage)
+        metrics.set("num_requests_running", stats.num_running_reqs)
+        metrics.set("num_requests_waiting", stats.num_waiting_reqs)
+        metrics.set("kv_cache_usage_perc", stats.kv_cache_usage)
         prefix = stats.prefix_cache_stats
         if prefix is not None:
-            _increment(metrics.prefix_queries, prefix.queries)
-            _increment(metrics.prefix_hits, prefix.hits)
+            metrics.increment("prefix_cache_queries_total", prefix.queries)
+            metrics.increment("prefix_cache_hits_total", prefix.hits)
 
     def _record_step(self, stats: Any) -> None:
         metrics = self._metrics
-        _increment(metrics.prompt_tokens, stats.num_prompt_tokens)
-        _increment(metrics.generation_tokens, stats.num_generation_tokens)
-        _increment(metrics.preemptions, stats.num_preempted_reqs)
-        for metric, values in (
-            (metrics.first_token, stats.time_to_first_tokens_iter),
-            (metrics.output_token, stats.inter_token_latencies_iter),
-            (metrics.choices, stats.n_params_iter),
-        ):
-            for value in values:
-                metric.observe(value)
+        metrics.increment("prompt_tokens_total", stats.num_prompt_tokens)
+        metrics.increment("generation_tokens_total", stats.num_generation_tokens)
+        metrics.increment("num_preemptions_total", stats.num_preempted_reqs)
+        metrics.observe("time_to_first_token_seconds", *stats.time_to_first_tokens_iter)
+        metrics.observe("time_per_output_token_seconds", *stats.inter_token_latencies_iter)
+        metrics.observe("request_params_n", *stats.n_params_iter)
         for finished in stats.finished_requests:
             metrics.count_success(str(finished.finish_reason))
-            metrics.request.observe(finished.e2e_latency)
-            metrics.request_prompt.observe(finished.num_prompt_tokens)
-            metrics.request_generation.observe(finished.num_generation_tokens)
-            metrics.queue.observe(finished.queued_time)
-            metrics.prefill.observe(finished.prefill_time)
-            metrics.decode.observe(finished.decode_time)
+            metrics.observe("e2e_request_latency_seconds", finished.e2e_latency)
+            metrics.observe("request_prompt_tokens", finished.num_prompt_tokens)
+            metrics.observe("request_generation_tokens", finished.num_generation_tokens)
+            metrics.observe("request_queue_time_seconds", finished.queued_time)
+            metrics.observe("request_prefill_time_seconds", finished.prefill_time)
+            metrics.observe("request_decode_time_seconds", finished.decode_time)
 
 
 def logger_factory(model: str, version: str) -> Callable[[Any, int], StatisticsLogger]:
@@ -183,8 +171,3 @@ def logger_factory(model: str, version: str) -> Callable[[Any, int], StatisticsL
         return StatisticsLogger(labels, config, index)
 
     return make
-
-
-def _increment(metric: Any, value: float) -> None:
-    if value:
-        metric.increment(value)

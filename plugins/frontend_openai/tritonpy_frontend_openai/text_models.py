@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tritonpy import Engine, NotFound, TritonError
+from tritonpy import Engine, InvalidArgument, NotFound, TritonError
 from tritonpy.config import InvalidServerConfig, decode_options
 from tritonpy.frontend import ModelMetadata, TensorMetadata
 from tritonpy_frontend_openai.chat_template import ChatTemplate, TemplateFault, load_template
@@ -28,7 +28,7 @@ _ADAPTERS = "multi_lora.json"
 _STRUCTURED_BACKENDS = frozenset({"vllm", "llamacpp"})
 
 
-class ServedModel:
+class TextModel:
     """One model as the API offers it. It is replaced when the model is reloaded."""
 
     def __init__(
@@ -93,7 +93,7 @@ class ServedModel:
         return list(value) if isinstance(value, dict) else []
 
 
-class ServedModels:
+class TextModels:
     """Finds models by the names that clients use: names, aliases, and names with an adapter."""
 
     def __init__(self, engine: Engine, options: OpenAiOptions, log: logging.Logger) -> None:
@@ -103,7 +103,7 @@ class ServedModels:
         self._aliases = {
             alias: name for name, model in options.models.items() for alias in model.aliases
         }
-        self._models: dict[str, ServedModel] = {}
+        self._models: dict[str, TextModel] = {}
 
     def real_name(self, name: str) -> tuple[str, str]:
         """Return the name of the model in the server and that of the adapter, "" for none."""
@@ -112,7 +112,7 @@ class ServedModels:
             name, _, adapter = name.partition(separator)
         return self._aliases.get(name, name), adapter
 
-    def find(self, name: str) -> ServedModel:
+    def find(self, name: str) -> TextModel:
         """Return the model with this name in the server.
 
         Raises ApiError if it is unknown, not ready, or generates no text.
@@ -120,15 +120,18 @@ class ServedModels:
         try:
             metadata = self._engine.model_metadata(name)
             config = self._engine.model_config(name)
-        except NotFound:
+        except (NotFound, InvalidArgument):
             self._models.pop(name, None)
             raise unknown_model(name) from None
         except TritonError as error:
             raise api_error(error) from error
         model = self._models.get(name)
         if model is None or model.config is not config:
-            folder = self._engine.model_folder(name)
-            model = ServedModel(metadata, config, folder, self._merged(name, config))
+            try:
+                folder = self._engine.model_folder(name)
+            except TritonError:
+                folder = ""  # the model is loaded by its first request
+            model = TextModel(metadata, config, folder, self._merged(name, config))
             self._models[name] = model
         if TEXT_INPUT not in model.inputs or TEXT_OUTPUT not in model.outputs:
             raise ApiError(
@@ -139,7 +142,7 @@ class ServedModels:
             )
         return model
 
-    def check_adapter(self, model: ServedModel, adapter: str, name: str) -> None:
+    def check_adapter(self, model: TextModel, adapter: str, name: str) -> None:
         """Raise ApiError if `model` does not have the adapter. `name` is the requested name."""
         if adapter and adapter not in model.adapters():
             raise ApiError(
@@ -205,7 +208,7 @@ class ServedModels:
         return msgspec.structs.replace(configured, **changes)
 
 
-def _model_object(name: str, model: ServedModel) -> dict[str, Any]:
+def _model_object(name: str, model: TextModel) -> dict[str, Any]:
     return {
         "id": name,
         "created": model.created,

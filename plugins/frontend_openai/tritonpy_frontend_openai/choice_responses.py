@@ -18,7 +18,7 @@ class _Choice:
 
     __slots__ = ("complete", "flow_control", "generation", "index")
 
-    def __init__(self, index: int, flow_control: FlowControl, generation: Generation) -> None:
+    def __init__(self, index: int, flow_control: FlowControl, generation: ChoiceResponses) -> None:
         self.index = index
         self.flow_control = flow_control
         self.generation = generation
@@ -36,7 +36,7 @@ class ChoicePiece:
         self.final = final
 
 
-class Generation:
+class ChoiceResponses:
     """Starts requests and collects their responses, in the order of their arrival.
 
     `make_flow_control` bounds the responses of one choice that wait for the client. Used on the
