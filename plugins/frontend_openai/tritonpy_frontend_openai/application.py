@@ -22,10 +22,17 @@ from tritonpy.frontend import (
     internal_error,
 )
 from tritonpy_frontend_openai.access import Access
-from tritonpy_frontend_openai.bodies import ChatBody, CommonBody, CompletionBody, read_body
+from tritonpy_frontend_openai.bodies import (
+    ChatBody,
+    CompletionBody,
+    EmbeddingBody,
+    ModelBody,
+    read_body,
+)
 from tritonpy_frontend_openai.chat import ChatCall
 from tritonpy_frontend_openai.choice_responses import ChoicePiece, ChoiceResponses, deliver
 from tritonpy_frontend_openai.completions import CompletionCall
+from tritonpy_frontend_openai.embeddings import EmbeddingCall
 from tritonpy_frontend_openai.errors import (
     STOPPING,
     ApiError,
@@ -37,7 +44,6 @@ from tritonpy_frontend_openai.errors import (
 )
 from tritonpy_frontend_openai.options import OpenAiOptions
 from tritonpy_frontend_openai.responses import DONE, HEARTBEAT, event
-from tritonpy_frontend_openai.text_contract import build_request
 from tritonpy_frontend_openai.text_models import TextModels
 
 _JSON = (b"content-type", b"application/json")
@@ -52,7 +58,8 @@ _MODELS = "/v1/models"
 
 _T = TypeVar("_T")
 Send = Callable[[Any], Awaitable[None]]
-Call = ChatCall | CompletionCall
+StreamedCall = ChatCall | CompletionCall
+Call = StreamedCall | EmbeddingCall
 
 
 class _ClientLeft(Exception):
@@ -104,6 +111,9 @@ class Application:
         elif path == "/v1/completions":
             _require(method, "POST")
             await self._generate(CompletionBody, CompletionCall, headers, receive, reply)
+        elif path == "/v1/embeddings":
+            _require(method, "POST")
+            await self._generate(EmbeddingBody, EmbeddingCall, headers, receive, reply)
         elif path == _MODELS:
             _require(method, "GET")
             await self._list_models(headers, reply)
@@ -121,7 +131,7 @@ class Application:
 
     async def _generate(
         self,
-        body_kind: type[CommonBody],
+        body_kind: type[ModelBody],
         make_call: Callable[..., Call],
         headers: Mapping[str, str],
         receive: Any,
@@ -142,33 +152,27 @@ class Application:
         except ApiError as error:
             raise _with_given_name(error, name, body.model) from None
         self._models.check_adapter(model, adapter, body.model)
+        self._models.require(model, generates=body_kind is not EmbeddingBody)
         call = make_call(body, model, adapter, self._options)
-        parameters = await _run_if_large(size, call.parameters)
-        if len(parameters) > self._options.max_choices:
+        if call.choices > self._options.max_choices:
             raise ApiError(
-                f"The request has {len(parameters)} choices, the maximum is "
+                f"The request has {call.choices} choices, the maximum is "
                 f"{self._options.max_choices} (max_choices)",
                 param="n",
             )
-        requests = []
-        for index, each in enumerate(parameters):
-            request = build_request(
-                model,
-                each,
-                self._sink,
-                self._engine.request_parameters,
-                drops_unknown=self._is_triton,
-            )
+        requests = await _run_if_large(
+            size, partial(call.requests, self._sink, self._engine.request_parameters)
+        )
+        for index, request in enumerate(requests):
             request.id = reply.request_id + (f"-{index}" if index else "")
             caller.apply(request)
-            requests.append(request)
-        del body, parameters
+        del body
         generation = ChoiceResponses(self._engine, self._tracer, self._flow_control)
         generation.start(requests, headers)
         del requests
         watcher = asyncio.create_task(_cancel_on_disconnect(receive, generation))
         try:
-            if call.stream:
+            if not isinstance(call, EmbeddingCall) and call.stream:
                 await self._stream(call, generation, reply)
             else:
                 await self._document(call, generation, reply)
@@ -187,7 +191,7 @@ class Application:
             raise _ClientLeft
         await reply.document(call.document(pieces))
 
-    async def _stream(self, call: Call, generation: ChoiceResponses, reply: _Reply) -> None:
+    async def _stream(self, call: StreamedCall, generation: ChoiceResponses, reply: _Reply) -> None:
         writer = call.writer()
         heartbeat_s = self._options.heartbeat_s or None
         opened = False

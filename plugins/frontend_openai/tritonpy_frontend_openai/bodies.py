@@ -128,10 +128,26 @@ class ResponseFormat(Struct):
     json_schema: JsonSchemaFormat | None = None
 
 
-class CommonBody(Struct, kw_only=True):
-    """The members that chat completions and completions share."""
+class ModelBody(Struct, kw_only=True):
+    """The members that all bodies share."""
 
     model: str
+    user: str | None = None
+    sampler: dict[str, Any] = field(default_factory=dict, name="(sampler)")
+    """The members for the sampler that only vLLM's server has."""
+
+
+class EmbeddingBody(ModelBody, kw_only=True):
+    """The body of `POST /v1/embeddings`."""
+
+    input: str | list[str | int | list[int]]
+    dimensions: Annotated[int, Meta(ge=1)] | None = None
+    encoding_format: Literal["float", "base64"] = "float"
+
+
+class CommonBody(ModelBody, kw_only=True):
+    """The members that chat completions and completions share."""
+
     frequency_penalty: Penalty | None = None
     ignore_eos: bool | None = None
     logit_bias: dict[str, float] | None = None
@@ -145,9 +161,6 @@ class CommonBody(Struct, kw_only=True):
     stream_options: StreamOptions | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
-    user: str | None = None
-    sampler: dict[str, Any] = field(default_factory=dict, name="(sampler)")
-    """The members for the sampler that only vLLM's server has."""
 
     @property
     def include_usage(self) -> bool:
@@ -193,7 +206,7 @@ _NOT_IN_TRITON = {
     "chat_template_kwargs",
     "reasoning_effort",
 }
-_Body = TypeVar("_Body", bound=CommonBody)
+_Body = TypeVar("_Body", bound=ModelBody)
 _PLACE = re.compile(r" - at `\$(.*)`$")
 _RANGE = re.compile(r"Expected `\w+` (<=|>=|<|>) (\S+)")
 _COMPARISONS = {
@@ -234,7 +247,7 @@ def read_body(data: bytes, kind: type[_Body], *, triton: bool) -> _Body:
     return body
 
 
-def _refuse_unknown(document: Mapping[str, Any], kind: type[CommonBody]) -> None:
+def _refuse_unknown(document: Mapping[str, Any], kind: type[ModelBody]) -> None:
     known = set(kind.__struct_fields__) - _NOT_IN_TRITON
     unknown = [name for name in document if name not in known]
     if unknown:

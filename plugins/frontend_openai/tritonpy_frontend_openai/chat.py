@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from tritonpy import InferRequest
+from tritonpy.frontend import Sink
 from tritonpy_frontend_openai.bodies import ChatBody, ChatMessage, NamedToolChoice, Tool
 from tritonpy_frontend_openai.choice_responses import ChoicePiece
 from tritonpy_frontend_openai.errors import ApiError, unsupported
@@ -27,7 +29,12 @@ from tritonpy_frontend_openai.output import (
 )
 from tritonpy_frontend_openai.responses import ChunkWriter, TokenCounts, chat_logprobs, new_id
 from tritonpy_frontend_openai.sampling import check_common, limit_of, sampling_of
-from tritonpy_frontend_openai.text_contract import UNLIMITED, GenerationParameters
+from tritonpy_frontend_openai.text_contract import (
+    UNLIMITED,
+    GenerationParameters,
+    KnownParameters,
+    build_request,
+)
 from tritonpy_frontend_openai.text_models import TextModel
 from tritonpy_frontend_openai.tool_calls import PARSERS, JsonArrayCalls
 
@@ -65,8 +72,14 @@ class ChatCall:
         self._top = body.top_logprobs or 0
         self._max_tokens = self._limit()
 
-    def parameters(self) -> list[GenerationParameters]:
-        """Return what to generate for each choice. Renders the chat template."""
+    def requests(self, sink: Sink, known: KnownParameters) -> list[InferRequest]:
+        """Return a request for each choice. Renders the chat template."""
+        return [
+            build_request(self._model, each, sink, known, drops_unknown=self._is_triton)
+            for each in self._parameters()
+        ]
+
+    def _parameters(self) -> list[GenerationParameters]:
         body, model = self._body, self._model
         sampling = sampling_of(body)
         if model.options.tool_parser in _SPECIAL_MARKS and self._parses_tools:

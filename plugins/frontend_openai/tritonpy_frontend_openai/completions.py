@@ -6,10 +6,13 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tritonpy import InferRequest
+from tritonpy.frontend import Sink
 from tritonpy_frontend_openai.bodies import CompletionBody
 from tritonpy_frontend_openai.choice_responses import ChoicePiece
 from tritonpy_frontend_openai.errors import ApiError, unsupported
 from tritonpy_frontend_openai.options import OpenAiOptions
+from tritonpy_frontend_openai.prompts import read_prompts
 from tritonpy_frontend_openai.responses import (
     ChunkWriter,
     TokenCounts,
@@ -22,7 +25,11 @@ from tritonpy_frontend_openai.sampling import (
     limit_of,
     sampling_of,
 )
-from tritonpy_frontend_openai.text_contract import GenerationParameters
+from tritonpy_frontend_openai.text_contract import (
+    GenerationParameters,
+    KnownParameters,
+    build_request,
+)
 from tritonpy_frontend_openai.text_models import TextModel
 
 _KIND = "text_completion"
@@ -42,7 +49,7 @@ class CompletionCall:
         self._model = model
         self._is_triton = options.compat == "triton"
         self._check()
-        self._prompts = _prompts(body.prompt)
+        self._prompts = read_prompts(body.prompt, "prompt")
         self._adapter = adapter
         self.id = new_id("cmpl-")
         self.created = int(time.time())
@@ -58,8 +65,14 @@ class CompletionCall:
             body.max_tokens, model, TRITON_MAX_TOKENS, triton=self._is_triton
         )
 
-    def parameters(self) -> list[GenerationParameters]:
-        """Return what to generate for each choice."""
+    def requests(self, sink: Sink, known: KnownParameters) -> list[InferRequest]:
+        """Return a request for each choice."""
+        return [
+            build_request(self._model, each, sink, known, drops_unknown=self._is_triton)
+            for each in self._parameters()
+        ]
+
+    def _parameters(self) -> list[GenerationParameters]:
         sampling = sampling_of(self._body)
         each = self._body.n or 1
         result = []
@@ -188,17 +201,3 @@ def _choice(
     index: int, text: str, reason: str | None = None, logprobs: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason}
-
-
-def _prompts(prompt: str | list[Any]) -> list[str | list[int]]:
-    """Return the prompts of a body: texts or lists of token IDs."""
-    if isinstance(prompt, str):
-        return [prompt]
-    if all(isinstance(each, int) for each in prompt) and prompt:
-        return [prompt]
-    if not prompt or any(isinstance(each, int) for each in prompt):
-        raise ApiError(
-            "prompt must be a text, a list of texts, token IDs, or a list of lists of token IDs",
-            param="prompt",
-        )
-    return list(prompt)

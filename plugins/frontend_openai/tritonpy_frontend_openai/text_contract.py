@@ -15,7 +15,16 @@ import numpy as np
 from tritonpy import DATATYPES, InferRequest, InferResponse, ParameterValue, Tensor
 from tritonpy.frontend import Sink, TensorMetadata
 from tritonpy_frontend_openai.errors import unsupported
-from tritonpy_frontend_openai.text_models import TEXT_INPUT, TEXT_OUTPUT, TextModel
+from tritonpy_frontend_openai.text_models import (
+    EMBEDDING_OUTPUT,
+    EMBEDDING_REQUEST,
+    TEXT_INPUT,
+    TEXT_OUTPUT,
+    TextModel,
+)
+
+KnownParameters = Callable[[str], frozenset[str] | None]
+"""Returns the request parameters that a model reads, None for any."""
 
 UNLIMITED = 2**31 - 1
 """max_tokens for the rest of the context. Engines end a response where their context ends."""
@@ -60,7 +69,7 @@ class Piece(msgspec.Struct):
 
     `finish_reason` is None while the text is incomplete. Counts are None if the model does not
     report them. `completion_tokens` counts the tokens of this piece. `logprobs` is vLLM's list: one
-    object per token.
+    object per token. `embedding` is an array of an encoder, which has no text.
     """
 
     text: str
@@ -69,21 +78,21 @@ class Piece(msgspec.Struct):
     completion_tokens: int | None = None
     cached_tokens: int | None = None
     logprobs: list[dict[str, Any]] | None = None
+    embedding: Any = None
 
 
 def build_request(
     model: TextModel,
     parameters: GenerationParameters,
     sink: Sink,
-    known: Callable[[str], frozenset[str] | None],
+    known: KnownParameters,
     *,
     drops_unknown: bool,
 ) -> InferRequest:
     """Return the request for a model.
 
-    `known(model)` returns the request parameters that the model reads, None for any. A parameter
-    that the model has no tensor for becomes a request parameter. One that the model does not read
-    is dropped with `drops_unknown`, else an error. Raises ApiError.
+    A parameter that the model has no tensor for becomes a request parameter. One that the model
+    does not read is dropped with `drops_unknown`, else an error. Raises ApiError.
     """
     inputs = _text_inputs(model, parameters)
     request_parameters: dict[str, ParameterValue] = {}
@@ -123,7 +132,29 @@ def read_piece(response: InferResponse) -> Piece:
         _count(outputs.get("num_output_tokens")),
         _count(outputs.get("num_cached_tokens")),
         _logprobs(_text(logprobs)) if logprobs is not None else None,
+        outputs[EMBEDDING_OUTPUT].numpy() if EMBEDDING_OUTPUT in outputs else None,
     )
+
+
+def embedding_request(
+    model: TextModel, prompt: str | list[int], dimensions: int | None, sink: Sink
+) -> InferRequest:
+    """Return the request for the embedding of a text or of token IDs. Raises ApiError."""
+    inputs: dict[str, Tensor] = {}
+    if model.takes_embedding_requests:
+        pooling = {} if dimensions is None else {"dimensions": [dimensions]}
+        body = {"input": prompt, "pooling_params": pooling}
+        _add(inputs, model, EMBEDDING_REQUEST, [json.dumps(body)])
+        for name in _FLAGS:
+            if name in model.inputs:
+                _add(inputs, model, name, [True])
+    elif isinstance(prompt, str):
+        _add(inputs, model, TEXT_INPUT, [prompt])
+    elif "input_ids" in model.inputs:
+        _add(inputs, model, "input_ids", prompt)
+    else:
+        raise unsupported("input", f"model '{model.name}' takes text, not token IDs")
+    return InferRequest(model.name, inputs, sink, accepts_decoupled=True)
 
 
 def _text_inputs(model: TextModel, parameters: GenerationParameters) -> dict[str, Tensor]:

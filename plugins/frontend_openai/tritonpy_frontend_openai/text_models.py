@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 TEXT_INPUT, TEXT_OUTPUT = "text_input", "text_output"
+EMBEDDING_REQUEST, EMBEDDING_OUTPUT = "embedding_request", "embedding"
 _PREFIX = "openai."
 _ADAPTERS = "multi_lora.json"
 # Backends whose engines restrict the output to a JSON schema.
@@ -52,6 +53,22 @@ class TextModel:
         Other models have an input per parameter, as in TensorRT-LLM, or read request parameters.
         """
         return "sampling_parameters" in self.inputs
+
+    @property
+    def generates(self) -> bool:
+        """Whether the model generates text."""
+        return TEXT_INPUT in self.inputs and TEXT_OUTPUT in self.outputs
+
+    @property
+    def takes_embedding_requests(self) -> bool:
+        """Whether the model takes requests for embeddings as JSON, as Triton's vLLM backend."""
+        return EMBEDDING_REQUEST in self.inputs
+
+    @property
+    def embeds(self) -> bool:
+        """Whether the model may compute embeddings."""
+        is_encoder = TEXT_INPUT in self.inputs and EMBEDDING_OUTPUT in self.outputs
+        return is_encoder or self.takes_embedding_requests
 
     @property
     def is_structured(self) -> bool:
@@ -115,7 +132,7 @@ class TextModels:
     def find(self, name: str) -> TextModel:
         """Return the model with this name in the server.
 
-        Raises ApiError if it is unknown, not ready, or generates no text.
+        Raises ApiError if it is unknown, not ready, or works with no text.
         """
         try:
             metadata = self._engine.model_metadata(name)
@@ -133,14 +150,22 @@ class TextModels:
                 folder = ""  # the model is loaded by its first request
             model = TextModel(metadata, config, folder, self._merged(name, config))
             self._models[name] = model
-        if TEXT_INPUT not in model.inputs or TEXT_OUTPUT not in model.outputs:
-            raise ApiError(
-                f"Model '{name}' generates no text: it needs the input '{TEXT_INPUT}' and the "
-                f"output '{TEXT_OUTPUT}'",
-                param="model",
-                code="model_not_found",
+        if not (model.generates or model.embeds):
+            raise _wrong_kind(
+                f"Model '{name}' works with no text: it needs the input '{TEXT_INPUT}' and the "
+                f"output '{TEXT_OUTPUT}' or '{EMBEDDING_OUTPUT}'"
             )
         return model
+
+    def require(self, model: TextModel, *, generates: bool) -> None:
+        """Raise ApiError if the model does not generate text, or has no embeddings."""
+        if generates and not model.generates:
+            raise _wrong_kind(f"Model '{model.name}' has embeddings and generates no text")
+        if not generates and not model.embeds:
+            raise _wrong_kind(
+                f"Model '{model.name}' has no embeddings: it needs the output '{EMBEDDING_OUTPUT}' "
+                f"or the input '{EMBEDDING_REQUEST}'"
+            )
 
     def check_adapter(self, model: TextModel, adapter: str, name: str) -> None:
         """Raise ApiError if `model` does not have the adapter. `name` is the requested name."""
@@ -206,6 +231,10 @@ class TextModels:
         if configured.default_max_tokens is None and parsed.default_max_tokens is None:
             changes["default_max_tokens"] = self._options.default_max_tokens
         return msgspec.structs.replace(configured, **changes)
+
+
+def _wrong_kind(text: str) -> ApiError:
+    return ApiError(text, param="model", code="model_not_found")
 
 
 def _model_object(name: str, model: TextModel) -> dict[str, Any]:
