@@ -37,7 +37,7 @@ CONFIG = """
 backend: "vllm"
 instance_group [{{ count: 1 kind: KIND_MODEL }}]
 parameters {{ key: "EXECUTION_ENV_PATH" value {{ string_value: "{environment}" }} }}
-parameters {{ key: "openai.tokenizer" value {{ string_value: "{checkpoint}" }} }}
+parameters {{ key: "openai.tokenizer" value {{ string_value: "model" }} }}
 """
 TOPICS = (
     "rivers", "trains", "bread", "the moon", "chess", "bees", "glass", "winter", "maps", "music",
@@ -148,8 +148,9 @@ def servers(stack: ExitStack, environment: Path, checkpoint: Path) -> tuple[int,
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     version = folder / NAME / "1"
     version.mkdir(parents=True)
-    (version / "model.json").write_text(json.dumps({"model": str(checkpoint), **SETTINGS}))
-    config = CONFIG.format(environment=environment, checkpoint=checkpoint)
+    (version / "model").symlink_to(checkpoint)
+    (version / "model.json").write_text(json.dumps({"model": "model", **SETTINGS}))
+    config = CONFIG.format(environment=environment)
     (version.parent / "config.pbtxt").write_text(config)
     ours, theirs = free_port(), free_port()
     stack.enter_context(

@@ -35,9 +35,9 @@ def embed(engine):
         engine.requests.append(request)
         request.owner = engine
         if "embedding_request" in request.inputs:
-            asked = json.loads(request.inputs["embedding_request"].strings()[0])
-            size = asked["pooling_params"].get("dimensions", [3])[0]
-            outputs = {"text_output": json.dumps([float(len(asked["input"]))] * size)}
+            wanted = json.loads(request.inputs["embedding_request"].strings()[0])
+            size = wanted["pooling_params"].get("dimensions", [3])[0]
+            outputs = {"text_output": json.dumps([float(len(wanted["input"]))] * size)}
         else:
             size = len(request.inputs["text_input"].strings()[0])
             outputs = {"embedding": np.array([[size, 0.5]], np.float32)}
@@ -60,8 +60,8 @@ def test_dimensions_and_token_ids_reach_the_model(live, embed):
     body = {"model": "vllm", "input": [5, 6], "dimensions": 2}
     reply = live.call("POST", "/v1/embeddings", body)
     assert reply.json["data"][0]["embedding"] == [2.0, 2.0]
-    asked = json.loads(embed.requests[0].inputs["embedding_request"].strings()[0])
-    assert asked == {"input": [5, 6], "pooling_params": {"dimensions": [2]}}
+    wanted = json.loads(embed.requests[0].inputs["embedding_request"].strings()[0])
+    assert wanted == {"input": [5, 6], "pooling_params": {"dimensions": [2]}}
 
 
 def test_an_encoder_has_no_token_counts(live, embed):

@@ -78,6 +78,25 @@ def test_settings_may_be_parameters_of_the_configuration(start, engine):
     assert (engine.calls[1].prompt, engine.calls[1].sampling["max_tokens"]) == ("3", 5)
 
 
+@pytest.mark.parametrize("name", ["tokenizer", "chat_template"])
+def test_paths_of_the_configuration_stay_in_the_folder(start, engine, tmp_path, caplog, name):
+    secret, own = tmp_path / "secret", tmp_path / "own"
+    for folder in (secret, own):
+        folder.mkdir()
+        (folder / "chat_template.jinja").write_text(folder.name)
+    path = "secret" if name == "tokenizer" else "secret/chat_template.jinja"
+    parameter = f'parameters {{ key: "openai.{name}" value {{ string_value: "../{path}" }} }}'
+    engine.add("story", VLLM + parameter, str(own))
+    live = start(models={})
+    live.chat()
+    assert engine.calls[0].prompt == "own"
+    assert "is outside the model's folder" in caplog.text
+    absolute = parameter.replace(f"../{path}", str(tmp_path / path))
+    engine.add("story", VLLM + absolute, str(own))
+    live.chat()
+    assert [each.prompt for each in engine.calls[1:]] in ([], ["own"])
+
+
 def test_an_invalid_parameter_of_the_configuration_is_logged(start, engine, caplog):
     engine.add(
         "story",

@@ -121,8 +121,13 @@ def load_template(setting: str, folder: Path | None) -> ChatTemplate | None:
     return ChatTemplate(text, tokens, str(folder / _CONFIG)) if text else None
 
 
+def is_template(setting: str) -> bool:
+    """Return whether a setting is a template itself, and not the path of a file."""
+    return "\n" in setting or "{{" in setting or "{%" in setting
+
+
 def _template_setting(setting: str, folder: Path | None) -> tuple[str, str]:
-    if "\n" in setting or "{{" in setting or "{%" in setting:
+    if is_template(setting):
         return setting, "in the settings"
     path = Path(setting)
     if not path.is_absolute() and folder is not None and (folder / path).is_file():

@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tritonpy import Engine, InvalidArgument, NotFound, TritonError
-from tritonpy.config import InvalidServerConfig, decode_options
+from tritonpy.config import InvalidServerConfig, decode_options, resolve_model_file
 from tritonpy.frontend import ModelMetadata, TensorMetadata
-from tritonpy_frontend_openai.chat_template import ChatTemplate, TemplateFault, load_template
+from tritonpy_frontend_openai.chat_template import (
+    ChatTemplate,
+    TemplateFault,
+    is_template,
+    load_template,
+)
 from tritonpy_frontend_openai.errors import ApiError, api_error, unknown_model
 from tritonpy_frontend_openai.options import ModelOptions, OpenAiOptions
 
@@ -148,7 +153,8 @@ class TextModels:
                 folder = self._engine.model_folder(name)
             except TritonError:
                 folder = ""  # the model is loaded by its first request
-            model = TextModel(metadata, config, folder, self._merged(name, config))
+            options = self._merged(name, config, folder)
+            model = TextModel(metadata, config, folder, options)
             self._models[name] = model
         if not (model.generates or model.embeds):
             raise _wrong_kind(
@@ -201,8 +207,11 @@ class TextModels:
         self.check_adapter(model, adapter, name)
         return _model_object(name, model)
 
-    def _merged(self, name: str, config: ModelConfig) -> ModelOptions:
-        """Return the settings of a model: server.yaml, then the parameters of config.pbtxt."""
+    def _merged(self, name: str, config: ModelConfig, folder: str) -> ModelOptions:
+        """Return the settings of a model: server.yaml, then the parameters of config.pbtxt.
+
+        A client may send the latter, so their paths must be in the folder of the version.
+        """
         configured = self._options.models.get(name, ModelOptions())
         given = {
             key.removeprefix(_PREFIX): value.string_value
@@ -218,8 +227,8 @@ class TextModels:
             )
         known = {key: value for key, value in given.items() if key not in unknown}
         try:
-            parsed = decode_options(ModelOptions, known, "openai")
-        except InvalidServerConfig as error:
+            parsed = _within(folder, decode_options(ModelOptions, known, "openai"))
+        except (InvalidServerConfig, InvalidArgument) as error:
             self._log.error("model '%s' has invalid parameters: %s", name, error)
             parsed = ModelOptions()
         default = ModelOptions()
@@ -231,6 +240,22 @@ class TextModels:
         if configured.default_max_tokens is None and parsed.default_max_tokens is None:
             changes["default_max_tokens"] = self._options.default_max_tokens
         return msgspec.structs.replace(configured, **changes)
+
+
+def _within(folder: str, options: ModelOptions) -> ModelOptions:
+    """Return the options with paths in `folder`. Raises InvalidArgument for a path outside."""
+    changes: dict[str, Any] = {}
+    if options.tokenizer:
+        changes["tokenizer"] = _path_within(folder, options.tokenizer)
+    if options.chat_template and not is_template(options.chat_template):
+        changes["chat_template"] = _path_within(folder, options.chat_template)
+    return msgspec.structs.replace(options, **changes)
+
+
+def _path_within(folder: str, name: str) -> str:
+    if not folder:
+        raise InvalidArgument(f"'{name}' needs the folder of the model, which is not in files")
+    return str(resolve_model_file(name, Path(folder), Path(folder)))
 
 
 def _wrong_kind(text: str) -> ApiError:
