@@ -1,7 +1,8 @@
 """Writes the package of a plugin: a module, its contract test, pyproject.toml and README.md.
 
 The templates are in the folder `templates`, two per kind of hook: the module `KIND.py.txt` and its
-test `test_KIND.py.txt`. They use the name `example`, which is replaced by the plugin's name.
+test `test_KIND.py.txt`. A kind with a third one, `model_KIND.py.txt`, becomes a package with a
+folder `backend`. They use the name `example`, which is replaced by the plugin's name.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ KINDS = tuple(
     sorted(
         path.name.removesuffix(".py.txt")
         for path in _TEMPLATES.iterdir()
-        if path.name.endswith(".py.txt") and not path.name.startswith("test_")
+        if path.name.endswith(".py.txt") and not path.name.startswith(("test_", "model_"))
     )
 )
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -42,14 +43,14 @@ test = ["pytest>=8", "tritonpy-testing>={version}"]
 """
 _README = """# {distribution}
 
-The {words} `{name}` for tritonpy. Change `{name}.py`, and run its contract test:
+The {words} `{name}` for tritonpy. Change `{changed}`, and run its contract test:
 
 ```sh
 pip install -e .[test]
 pytest
 ```
 
-The class it derives from documents every method. `tritonpy plugins` lists it once it is installed.
+{hint}`tritonpy plugins` lists it once it is installed.
 """
 _CHECKS = ("lint_rule", "doctor_check")
 
@@ -86,14 +87,21 @@ def init_plugin(kind: str, name: str, parent: Path) -> PluginScaffold:
         "distribution": distribution, "kind": words, "name": name, "words": words,
         "version": __version__, "more": more,
     }  # fmt: skip
+    folder_model = f"model_{kind}.py.txt"
+    has_folder = (_TEMPLATES / folder_model).is_file()
+    module = f"{name}/__init__.py" if has_folder else f"{name}.py"
+    changed = f"{name}/backend/model.py" if has_folder else module
+    hint = "" if has_folder else "The class it derives from documents every method. "
     content = {
         "pyproject.toml": _PROJECT.format(**values),
-        "README.md": _README.format(**values),
-        f"{name}.py": _filled(f"{kind}.py.txt", name),
+        "README.md": _README.format(**values, changed=changed, hint=hint),
+        module: _filled(f"{kind}.py.txt", name),
         f"tests/test_{name}.py": _filled(f"test_{kind}.py.txt", name),
     }
-    (folder / "tests").mkdir(parents=True)
+    if has_folder:
+        content[changed] = _filled(folder_model, name)
     for path, text in content.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
     return PluginScaffold(kind, name, str(folder), list(content))
 
