@@ -54,6 +54,8 @@ class LiveFrontend:
     """The frontend with its port; `client` is OpenAI's own client."""
 
     def __init__(self, engine: ScriptedEngine, authorizer: Any = None, **options: Any) -> None:
+        raw = {"port": 0, "models": {"story": {"chat_template": TEMPLATE}}, **options}
+        decoded = decode_options(OpenAiOptions, raw, "openai")  # may raise: before the thread
         self.engine = engine
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, name="openai-test-loop")
@@ -62,8 +64,7 @@ class LiveFrontend:
         context = FrontendContext(
             "127.0.0.1", logging.getLogger("tritonpy.test.openai"), authorizer, memory=self.memory
         )
-        raw = {"port": 0, "models": {"story": {"chat_template": TEMPLATE}}, **options}
-        self.frontend = OpenAiFrontend(decode_options(OpenAiOptions, raw, "openai"), context)
+        self.frontend = OpenAiFrontend(decoded, context)
         self.run(self.frontend.start(engine))
         self.port = int(self.frontend.address().rpartition(":")[2])
         self.url = f"http://127.0.0.1:{self.port}"
