@@ -5,6 +5,7 @@ import json
 import openai
 import pytest
 
+from tritonpy import Unavailable
 from tritonpy.config import InvalidServerConfig
 
 from .conftest import TEMPLATE
@@ -117,6 +118,21 @@ def test_a_reloaded_model_has_its_new_template(start, engine, tmp_path):
     engine.add("story", VLLM, str(tmp_path))
     live.chat()
     assert [each.prompt for each in engine.calls] == ["old", "new"]
+
+
+def test_a_model_that_is_loaded_late_has_its_template(start, engine, tmp_path):
+    (tmp_path / "chat_template.jinja").write_text("late")
+    engine.add("story", VLLM, str(tmp_path))
+    live, model_folder = start(models={}), engine.model_folder
+
+    def not_loaded(name, version=-1):
+        raise Unavailable("the model is not loaded")
+
+    engine.model_folder = not_loaded
+    assert live.chat().status == 400
+    engine.model_folder = model_folder
+    assert live.chat().status == 200
+    assert engine.calls[0].prompt == "late"
 
 
 def test_a_model_without_a_template_says_where_to_put_one(start, engine):

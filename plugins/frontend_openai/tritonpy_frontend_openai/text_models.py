@@ -1,4 +1,4 @@
-"""The models of the API: those with the input `text_input` and the output `text_output`."""
+"""The models of the API: those that generate text or compute embeddings, and their settings."""
 
 from __future__ import annotations
 
@@ -150,12 +150,13 @@ class TextModels:
         model = self._models.get(name)
         if model is None or model.config is not config:
             try:
-                folder = self._engine.model_folder(name)
+                folder, is_loaded = self._engine.model_folder(name), True
             except TritonError:
-                folder = ""  # the model is loaded by its first request
+                folder, is_loaded = "", False  # the model is loaded by its first request
             options = self._merged(name, config, folder)
             model = TextModel(metadata, config, folder, options)
-            self._models[name] = model
+            if is_loaded:  # otherwise its folder is not known yet
+                self._models[name] = model
         if not (model.generates or model.embeds):
             raise _wrong_kind(
                 f"Model '{name}' works with no text: it needs the input '{TEXT_INPUT}' and the "

@@ -155,6 +155,16 @@ def test_a_call_of_unbalanced_braces_reports_what_it_has():
     assert [name for name, _ in parsed.calls] == ["f"]
 
 
+def test_a_call_that_breaks_off_is_followed_by_the_next_one():
+    text = '<tool_call>{"name": "f", "arguments": {"a": 1}, x}</tool_call>' + hermes(TIME)
+    parsed = parse(PARSERS["hermes"](), text)
+    assert [(name, "".join(parts)) for name, parts in parsed.calls] == [
+        ("f", '{"a": 1}'),
+        ("get_time", "{}"),
+    ]
+    assert "name" not in "".join(parsed.content)
+
+
 def test_an_array_of_required_calls_is_read():
     text = json.dumps([{"name": "f", "parameters": {"a": [1]}}, {"name": "g", "parameters": {}}])
     parsed = parse(JsonArrayCalls(), text)

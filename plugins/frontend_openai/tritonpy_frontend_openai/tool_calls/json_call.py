@@ -27,6 +27,7 @@ class JsonCall:
     def __init__(self, index: int, *, ends_with_arguments: bool = False) -> None:
         self.done = False
         self.failed = False
+        self.has_started = False  # its name was reported
         self.rest = ""
         self.text = ""
         self._index = index
@@ -37,11 +38,9 @@ class JsonCall:
         self._key: str | None = None
         self._after_colon = False
         self._value_start = -1
-        self._value_is_scalar = False
         self._name: str | None = None
         self._arguments = (-1, -1)  # start and end of their text; -1 if unknown
         self._sent = 0  # end of the part of the arguments that was reported
-        self._has_started = False
 
     @property
     def has_name(self) -> bool:
@@ -74,14 +73,14 @@ class JsonCall:
             self.failed = True
         elif mark == '"':
             if self._depth == 1 and self._after_colon:
-                self._begin_value(scalar=False)
+                self._begin_value()
             self._string_start = self._position
             self._position += 1
         elif mark in "{[":
             if self._depth == 1:
                 if not self._after_colon:
                     self.failed = True
-                self._begin_value(scalar=False)
+                self._begin_value()
             self._depth += 1
             self._position += 1
         elif mark in "}]":
@@ -123,7 +122,7 @@ class JsonCall:
         if not self._after_colon:
             self.failed = True
             return True
-        self._begin_value(scalar=True)
+        self._begin_value()
         found = _SCALAR_END.search(self.text, self._position)
         if found is None:
             self._position = len(self.text)
@@ -139,9 +138,9 @@ class JsonCall:
             self._end_value(self._position)
         self.done = self.done or self._depth == 0
 
-    def _begin_value(self, *, scalar: bool) -> None:
+    def _begin_value(self) -> None:
         if self._value_start < 0:
-            self._value_start, self._value_is_scalar = self._position, scalar
+            self._value_start = self._position
             if self._key in _ARGUMENTS and self._arguments[0] < 0:
                 self._arguments = (self._position, -1)
                 self._sent = self._position
@@ -161,8 +160,8 @@ class JsonCall:
         events: list[OutputEvent] = []
         if self._name is None:
             return events
-        if not self._has_started:
-            self._has_started = True
+        if not self.has_started:
+            self.has_started = True
             events.append(CallStart(self._index, self._name))
         start, end = self._arguments
         if start < 0:

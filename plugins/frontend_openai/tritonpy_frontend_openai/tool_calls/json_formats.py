@@ -37,6 +37,9 @@ class _JsonCalls(OutputParser):
         self.held_bytes = len(call.text)
         if call.failed:
             self._call, self.held_bytes = None, 0
+            if call.has_started:  # the client has the call: its text is no content
+                self._count += 1
+                return [], True
             return [Content(call.text)], True
         if call.done:
             self._count += 1
