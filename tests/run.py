@@ -89,6 +89,7 @@ _LARGE = {
     "openvino": _framework("openvino", "plugins/backend_openvino"),
     "trt": _framework("trt", "plugins/backend_trt"),
     "transformer": _framework("transformer", "plugins/backend_transformer"),
+    "llamacpp": _framework("llamacpp", "plugins/backend_llamacpp", "tests/gguf_models"),
 }
 
 
@@ -128,7 +129,8 @@ TIERS = {
     "servers": Tier(
         ("tests",),
         tuple(
-            f"--ignore=tests/{each}" for each in ("conformance", "frameworks", "language_models")
+            f"--ignore=tests/{each}"
+            for each in ("conformance", "frameworks", "gguf_models", "language_models")
         ),
     ),
     "core": Tier(("core/tests",)),

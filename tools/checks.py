@@ -49,6 +49,8 @@ NAMESPACES = (
 # Further import roots inside plugins, with their packages: they run in the interpreter of a model.
 WORKER_ROOTS = {
     "tritonpy_worker": ROOT / "plugins/backend_python/tritonpy_backend_python/worker",
+    "tritonpy_llamacpp": ROOT / "plugins/backend_llamacpp/tritonpy_backend_llamacpp/backend",
+    "tritonpy_text_backend": ROOT / "plugins/backend_python/tritonpy_backend_python/worker",
     "tritonpy_vllm": ROOT / "plugins/backend_vllm/tritonpy_backend_vllm/backend",
 }
 
@@ -74,7 +76,7 @@ def packages() -> dict[str, Path]:
 def check_types() -> int:
     """Run mypy over all packages."""
     found = packages()
-    roots = [*dict.fromkeys(found.values()), *WORKER_ROOTS.values()]
+    roots = dict.fromkeys([*found.values(), *WORKER_ROOTS.values()])
     arguments = [option for name in [*found, *WORKER_ROOTS] for option in ("-p", name)]
     environment = {**os.environ, "MYPYPATH": os.pathsep.join(map(str, roots))}
     return subprocess.run(

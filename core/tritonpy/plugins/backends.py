@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,7 +11,7 @@ import msgspec
 
 from tritonpy.api.backend import Backend
 from tritonpy.plugins.manager import PluginManager
-from tritonpy_config.known_backends import BackendFiles
+from tritonpy_config.known_backends import KNOWN_FORMATS, BackendFiles
 from tritonpy_config.options import Options
 from tritonpy_config.server import decode_options
 from tritonpy_config.server.server_config import DEFAULT_BACKEND_DIRECTORY
@@ -48,6 +48,10 @@ class BackendFolders:
         """Return the folders below `root` and those that the plugins register."""
         registered = plugins.table(FOLDER_HOOK)
         return cls(root, {name: Path(entry.target) for name, entry in registered.items()})
+
+    def of_plugins(self) -> Iterable[str]:
+        """Return the names of the backends whose folders are in plugins."""
+        return self._of_plugins
 
     def folder(self, name: str) -> Path:
         """Return the folder of the backend `name`, which need not exist."""
@@ -190,6 +194,10 @@ class Backends:
                 found.append(self._files(name))
             except PluginError as error:
                 log.warning("%s", error)
+        for name in self.folders.of_plugins():  # a folder names no files: some are known
+            filenames = [form.filename for form in KNOWN_FORMATS if form.backend == name]
+            if filenames and name not in table:
+                found.append(BackendFiles(name, (), filenames))
         return found
 
     def _files(self, name: str) -> BackendFiles:

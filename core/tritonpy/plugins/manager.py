@@ -63,6 +63,7 @@ PACKAGES = {
         "api-key": "tritonpy-auth-api-keys",
         "analyze": "tritonpy-analyzer",
         "bench": "tritonpy-bench",
+        "chat": "tritonpy-chat",
         "completion": "tritonpy-doctor",
         "debug": "tritonpy-backend-python",
         "diff": "tritonpy-lint",

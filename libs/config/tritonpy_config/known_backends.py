@@ -1,4 +1,4 @@
-"""The file names and platforms of Triton's own backends, installed or not."""
+"""The file names and platforms of Triton's backends and of llama.cpp's, installed or not."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ KNOWN_FORMATS: tuple[ModelFormat, ...] = (
     ModelFormat("pytorch", "torch_aoti", "model.pt2", is_folder=False),
     ModelFormat("pytorch", "libtorch", "model.pt", is_folder=False),
     ModelFormat("python", "", "model.py"),
+    ModelFormat("llamacpp", "", "model.gguf"),
 )
 
 _PACKAGES = {
@@ -58,6 +59,7 @@ _PACKAGES = {
     "python": "tritonpy-backend-python",
     "transformer": "tritonpy-backend-transformer",
     "vllm": "tritonpy-backend-vllm",
+    "llamacpp": "tritonpy-backend-llamacpp",
 }
 
 

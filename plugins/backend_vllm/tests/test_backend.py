@@ -223,6 +223,25 @@ def test_embeddings(repository, serve):
         assert "does not support 'generate' request" in message_of(ask(server, "a", model="embed"))
 
 
+def test_texts_become_tokens_and_back(repository, serve):
+    repository.add("chat", {"model": "m"})
+
+    def tokenize(server, **values):
+        return ask(server, None, texts("tokenize_request", json.dumps(values)))
+
+    with serve() as server:
+        assert json.loads(text_of(tokenize(server, text="Hi"))) == {
+            "tokens": [1, 72, 105],
+            "pieces": ["\x01", "H", "i"],
+        }
+        plain = json.loads(text_of(tokenize(server, text="Hi", add_special_tokens=False)))
+        assert plain["tokens"] == [72, 105]
+        assert json.loads(text_of(tokenize(server, tokens=[72, 105]))) == {"text": "Hi"}
+        assert "tokenize_request needs 'text' or 'tokens'" in message_of(
+            tokenize(server, tokens="Hi")
+        )
+
+
 @pytest.mark.parametrize(
     ("arguments", "more", "text"),
     [

@@ -19,6 +19,12 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from tritonpy_frontend_openai.errors import ApiError
+from tritonpy_frontend_openai.gguf_file import (
+    VOCABULARY,
+    GgufFault,
+    first_gguf_file,
+    read_gguf_metadata,
+)
 
 _CONFIG = "tokenizer_config.json"
 _TEMPLATE = "chat_template.jinja"
@@ -115,10 +121,29 @@ def load_template(setting: str, folder: Path | None) -> ChatTemplate | None:
         return None
     if (path := folder / _TEMPLATE).is_file():
         return ChatTemplate(_read(path), tokens, str(path))
+    if not config and (gguf := first_gguf_file(folder)) is not None:
+        return _gguf_template(gguf)
     text = _default_template(config.get("chat_template"))
     if not text:
         text = _default_template(_read_json(folder / _OLD_TEMPLATE).get("chat_template"))
     return ChatTemplate(text, tokens, str(folder / _CONFIG)) if text else None
+
+
+def _gguf_template(path: Path) -> ChatTemplate | None:
+    """Return the template in a GGUF file, None if it has none. Raises TemplateFault."""
+    try:
+        metadata = read_gguf_metadata(path)
+    except (OSError, GgufFault) as error:
+        raise TemplateFault(f"cannot read {path}: {error}") from error
+    text, vocabulary = metadata.get("tokenizer.chat_template"), metadata.get(VOCABULARY)
+    if not isinstance(text, str):
+        return None
+    tokens = {}
+    for name in _TOKENS:
+        number = metadata.get(f"tokenizer.ggml.{name}_id")
+        if isinstance(number, int) and isinstance(vocabulary, list) and number < len(vocabulary):
+            tokens[name] = vocabulary[number]
+    return ChatTemplate(text, tokens, str(path))
 
 
 def is_template(setting: str) -> bool:

@@ -41,8 +41,9 @@ class TokenCounts:
     def add(self, choice: int, piece: Piece) -> None:
         """Count the tokens of a piece of a choice."""
         prompt = self._prompt_of[choice]
-        if piece.prompt_tokens is not None and prompt not in self._prompt_tokens:
-            self._prompt_tokens[prompt] = piece.prompt_tokens
+        if piece.prompt_tokens is not None:  # 0 until the engine knows it
+            known = self._prompt_tokens.get(prompt, 0)
+            self._prompt_tokens[prompt] = max(known, piece.prompt_tokens)
         if piece.cached_tokens is not None:
             self._cached_tokens[prompt] = piece.cached_tokens
         if piece.completion_tokens is not None:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tritonpy import Backend, StartupError, hookimpl
+from tritonpy.config import ServerConfig
 from tritonpy.plugins import install_command, make_plugin_manager
 from tritonpy_config.known_backends import BackendFiles
-from tritonpy_serve.command import default_filename, single_model_repository
+from tritonpy_serve.command import default_filename, single_model_repository, with_chat
 
 INSTALLED = [
     BackendFiles("onnxruntime", (), ("model.onnx",)),
@@ -52,6 +55,37 @@ def test_a_suffix_without_a_backend_suggests_a_repository(tmp_path, name):
 def test_a_folder_of_models_suggests_its_flag(tmp_path):
     with pytest.raises(StartupError, match=f"is a folder.* --model-repository={tmp_path}"):
         default_filename(tmp_path, INSTALLED)
+
+
+class LlamaFolder:
+    @hookimpl
+    def tritonpy_backend_folders(self):
+        return {"llamacpp": Path("/somewhere")}
+
+
+class OpenAi:
+    @hookimpl
+    def tritonpy_frontends(self):
+        return {"openai": "nowhere:Frontend"}
+
+
+def test_a_gguf_file_is_for_a_backend_in_a_folder(tmp_path, manager):
+    model = tmp_path / "tiny.gguf"
+    model.write_text("weights")
+    named = pytest.raises(StartupError, match="tritonpy-backend-llamacpp")
+    with named, single_model_repository(model, manager):
+        pass
+    manager.register(LlamaFolder(), "llama")
+    with single_model_repository(model, manager) as repository:
+        assert (repository / "tiny" / "1" / "model.gguf").read_text() == "weights"
+
+
+def test_a_language_model_has_the_openai_api_where_it_is_installed(manager):
+    assert "openai" not in with_chat(ServerConfig(), manager).frontends
+    manager.register(OpenAi(), "openai")
+    assert with_chat(ServerConfig(), manager).frontends["openai"] == {}
+    given = ServerConfig(frontends={"openai": False})
+    assert with_chat(given, manager).frontends["openai"] is False
 
 
 def test_a_file_becomes_a_temporary_repository(tmp_path, manager):

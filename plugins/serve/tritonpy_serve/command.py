@@ -23,6 +23,7 @@ from tritonpy.config import (
 )
 from tritonpy.plugins import (
     PLUGIN_SECTIONS,
+    BackendFolders,
     Backends,
     PluginManager,
     check_plugin_options,
@@ -56,6 +57,7 @@ from tritonpy_serve.triton_flags import TRITON_FLAGS
 
 _G = "Memory/Device Management"
 
+_LANGUAGE_MODELS = frozenset({".gguf"})  # suffixes of files that are language models
 _DEVICE = "--memory-limit takes DEVICE:SIZE, such as cpu:8GiB or 0:20GiB"
 
 
@@ -106,7 +108,8 @@ def single_model_repository(model: Path, manager: PluginManager) -> Iterator[Pat
     """
     if not model.exists():
         raise StartupError(f"model '{model}' does not exist")
-    installed = Backends(manager, {}, {}).files()
+    folders = BackendFolders.with_plugins(ServerConfig().backend_directory, manager)
+    installed = Backends(manager, {}, {}, folders).files()
     filename = default_filename(model, installed)
     with tempfile.TemporaryDirectory(prefix="tritonpy-") as folder:
         version = Path(folder) / model.stem / "1"
@@ -328,6 +331,7 @@ class ServeCommand(Command):
     """Serve models.
 
         tritonpy serve model.onnx                     one file, without repository and configuration
+        tritonpy serve model.gguf                     a language model, with OpenAI's API
         tritonpy serve --model-repository ./models    a model repository, with Triton's flags
         tritonpy serve --config server.yaml           a configuration file; flags override it
 
@@ -467,6 +471,13 @@ def bind_metrics_like_http(
     return msgspec.structs.replace(config, frontends=changed)
 
 
+def with_chat(config: ServerConfig, manager: PluginManager) -> ServerConfig:
+    """Enable the OpenAI API, which people use for language models, if its plugin is installed."""
+    if "openai" in config.frontends or "openai" not in manager.table("tritonpy_frontends"):
+        return config
+    return msgspec.structs.replace(config, frontends={**config.frontends, "openai": {}})
+
+
 def _with_model(
     config: ServerConfig,
     arguments: argparse.Namespace,
@@ -480,7 +491,8 @@ def _with_model(
         raise StartupError(f"use either a model ({model}) or --model-repository, not both")
     if model is not None:
         folder = stack.enter_context(single_model_repository(model, manager))
-        return msgspec.structs.replace(config, repositories=[RepositorySettings(str(folder))])
+        config = msgspec.structs.replace(config, repositories=[RepositorySettings(str(folder))])
+        return with_chat(config, manager) if model.suffix in _LANGUAGE_MODELS else config
     if arguments.config is None and not has_repository and not Path("models").is_dir():
         raise StartupError(
             "nothing to serve: the folder ./models does not exist. Use --model-repository DIR, "

@@ -11,10 +11,9 @@ from typing import Any
 
 import triton_python_backend_utils as pb_utils
 
+from tritonpy_text_backend.contract import complete_config, error_response, optional_input
 from tritonpy_vllm.engine import VllmEngine
-from tritonpy_vllm.responses import error_response
 from tritonpy_vllm.settings import adapters, check_devices, engine_arguments, flag
-from tritonpy_vllm.tensors import complete
 
 _UNHEALTHY = "Model is unavailable due to unhealthy vLLM engine"
 
@@ -25,7 +24,7 @@ class TritonPythonModel:
     @staticmethod
     def auto_complete_config(config: Any) -> Any:
         """Add the inputs and outputs of the backend to the configuration."""
-        return complete(config)
+        return complete_config(config, optional_input("image", "TYPE_STRING", -1))
 
     def initialize(self, args: dict[str, str]) -> None:
         """Start the engine. Raises the engine's error if it cannot start."""

@@ -9,16 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Optional
 
-import triton_python_backend_utils as pb_utils
+from tritonpy_text_backend.contract import input_array, read_text_request
 
-RETURNED = (
-    "finish_reason",
-    "cumulative_logprob",
-    "logprobs",
-    "num_input_tokens",
-    "num_output_tokens",
-    "num_cached_tokens",
-)
 _TYPES = {int: int, float: float, bool: bool, str: str, Optional[int]: int}  # noqa: UP045 - vLLM
 
 
@@ -28,7 +20,7 @@ class AdapterFault(Exception):
 
 @dataclass
 class GenerateCall:
-    """A request for text. `returned` are the names of the additional outputs."""
+    """A request for text as vLLM takes it. `adapter` is the name of a LoRA adapter."""
 
     prompt: Any
     sampling: Any
@@ -38,29 +30,10 @@ class GenerateCall:
     adapter: str | None = None
 
 
-@dataclass
-class EmbedCall:
-    """A request for the embedding of a text or of token IDs."""
-
-    prompt: Any
-    pooling: Any
-    returned: frozenset[str]
-
-
-def is_embedding(request: Any) -> bool:
-    """Return whether the request asks for an embedding."""
-    return _tensor(request, "embedding_request") is not None
-
-
 def read_generate(request: Any, adapters: Mapping[str, str] | None) -> GenerateCall:
     """Return the call. Raises AdapterFault, and ValueError for invalid values."""
-    stream = _flag(request, "stream")
-    excludes = _tensor(request, "exclude_input_in_output")
-    prepends = not stream if excludes is None else not bool(excludes.ravel()[0])
-    if prepends and stream:
-        raise ValueError("When streaming, `exclude_input_in_output` = False is not allowed.")
-    values = _sampling_values(request)
-    adapter = values.pop("lora_name", None)
+    read = read_text_request(request)
+    adapter = read.sampling.pop("lora_name", None)
     if adapter is not None:
         if adapters is None:
             raise AdapterFault("LoRA feature is not enabled.")
@@ -69,29 +42,27 @@ def read_generate(request: Any, adapters: Mapping[str, str] | None) -> GenerateC
                 f"LoRA {adapter} is not supported, we currently support {list(adapters)}"
             )
     return GenerateCall(
-        _prompt(request),
-        sampling_parameters(values, stream=stream),
-        stream,
-        prepends,
-        _returned(request),
+        _prompt(request, read.prompt),
+        sampling_parameters(read.sampling, stream=read.stream),
+        read.stream,
+        read.prepends_prompt,
+        read.returned,
         adapter,
     )
 
 
-def read_embed(request: Any) -> EmbedCall:
-    """Return the call. Raises ValueError for invalid values."""
+def read_embedding(values: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the prompt and vLLM's PoolingParams of an embedding. Raises ValueError."""
     from vllm.inputs import TokensPrompt
     from vllm.pooling_params import PoolingParams
 
-    tensor = _tensor(request, "embedding_request")
-    values = json.loads(tensor.ravel()[0])
     prompt = values["input"]
     if isinstance(prompt, list):
         prompt = TokensPrompt(prompt_token_ids=prompt)
     dimensions = values.get("pooling_params", {}).get("dimensions")
     if isinstance(dimensions, list):
         dimensions = dimensions[0]
-    return EmbedCall(prompt, PoolingParams(dimensions=dimensions, task="embed"), _returned(request))
+    return prompt, PoolingParams(dimensions=dimensions, task="embed")
 
 
 def sampling_parameters(values: dict[str, Any], *, stream: bool) -> Any:
@@ -113,47 +84,16 @@ def sampling_parameters(values: dict[str, Any], *, stream: bool) -> Any:
     return SamplingParams(**values)
 
 
-def _sampling_values(request: Any) -> dict[str, Any]:
-    tensor = _tensor(request, "sampling_parameters")
-    text = request.parameters() if tensor is None else tensor.ravel()[0]
-    values = json.loads(text)
-    if not isinstance(values, dict):
-        raise ValueError("sampling_parameters must be a JSON object")  # noqa: TRY004
-    return values
-
-
-def _prompt(request: Any) -> Any:
-    tokens = _tensor(request, "input_ids")
-    if tokens is not None:
-        return {"prompt_token_ids": tokens.ravel().tolist()}
-    tensor = _tensor(request, "text_input")
-    if tensor is None:
-        raise ValueError("the request has neither text_input nor input_ids")
-    text = _decoded(tensor.ravel()[0])
-    images = _tensor(request, "image")
+def _prompt(request: Any, prompt: str | list[int]) -> Any:
+    """Return the prompt as vLLM takes it, with the images of the request."""
+    if not isinstance(prompt, str):
+        return {"prompt_token_ids": prompt}
+    images = input_array(request, "image")
     if images is None or not images.size:
-        return text
+        return prompt
     from PIL import Image
 
     decoded = [
         Image.open(io.BytesIO(base64.b64decode(each))).convert("RGB") for each in images.ravel()
     ]
-    return {"prompt": text, "multi_modal_data": {"image": decoded}}
-
-
-def _returned(request: Any) -> frozenset[str]:
-    return frozenset(name for name in RETURNED if _flag(request, f"return_{name}"))
-
-
-def _flag(request: Any, name: str) -> bool:
-    tensor = _tensor(request, name)
-    return tensor is not None and bool(tensor.ravel()[0])
-
-
-def _tensor(request: Any, name: str) -> Any:
-    tensor = pb_utils.get_input_tensor_by_name(request, name)
-    return None if tensor is None else tensor.as_numpy()
-
-
-def _decoded(value: Any) -> str:
-    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+    return {"prompt": prompt, "multi_modal_data": {"image": decoded}}

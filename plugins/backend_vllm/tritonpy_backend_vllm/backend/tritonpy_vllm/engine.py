@@ -9,15 +9,17 @@ from typing import Any
 
 import triton_python_backend_utils as pb_utils
 
-from tritonpy_vllm.calls import (
-    AdapterFault,
-    EmbedCall,
-    GenerateCall,
-    is_embedding,
-    read_embed,
-    read_generate,
+from tritonpy_text_backend.contract import (
+    EMBEDDING_REQUEST,
+    TOKENIZE_REQUEST,
+    error_response,
+    json_request,
+    json_response,
+    read_tokenize_request,
+    returned_outputs,
 )
-from tritonpy_vllm.responses import embedding_response, error_response, text_response
+from tritonpy_vllm.calls import AdapterFault, GenerateCall, read_embedding, read_generate
+from tritonpy_vllm.responses import output_response
 
 _CHECK_S = 0.02  # interval of the checks for cancelled requests
 _FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
@@ -80,8 +82,10 @@ class VllmEngine:
     async def _answer_one(self, request: Any, sender: Any) -> None:
         """Send the responses of a request: exactly one of them is final."""
         try:
-            if is_embedding(request):
-                await self._embed(read_embed(request), sender)
+            if (embedding := json_request(request, EMBEDDING_REQUEST)) is not None:
+                await self._embed(embedding, returned_outputs(request), sender)
+            elif (tokens := json_request(request, TOKENIZE_REQUEST)) is not None:
+                self._tokenize(tokens, sender)
             else:
                 await self._generate(read_generate(request, self._adapters), sender)
         except asyncio.CancelledError:
@@ -105,17 +109,32 @@ class VllmEngine:
             # A task waits here while its client is slow. vLLM then joins the parts of the text.
             flags = _FINAL if output.finished else 0
             if call.stream or output.finished:
-                sender.send(text_response(output, call), flags=flags)
+                sender.send(output_response(output, call), flags=flags)
             if output.finished:
                 return  # a cancellation must not follow the final response
 
-    async def _embed(self, call: EmbedCall, sender: Any) -> None:
+    async def _embed(
+        self, values: Mapping[str, Any], returned: frozenset[str], sender: Any
+    ) -> None:
         await self._require("embed")
-        outputs = self._engine.encode(call.prompt, call.pooling, uuid.uuid4().hex)
-        async for output in outputs:
+        prompt, pooling = read_embedding(values)
+        async for output in self._engine.encode(prompt, pooling, uuid.uuid4().hex):
             if output.finished:
-                sender.send(embedding_response(output, call), flags=_FINAL)
+                vector = output.outputs.data.tolist()
+                response = json_response(vector, len(output.prompt_token_ids), returned)
+                sender.send(response, flags=_FINAL)
                 return
+
+    def _tokenize(self, values: dict[str, Any], sender: Any) -> None:
+        """Answer with the token IDs of a text, or with the text of token IDs."""
+        tokenizer = self._engine.get_tokenizer()
+        given, adds_special = read_tokenize_request(values)
+        if isinstance(given, list):
+            answer = {"text": tokenizer.decode(given)}
+        else:
+            tokens = tokenizer.encode(given, add_special_tokens=adds_special)
+            answer = {"tokens": tokens, "pieces": tokenizer.convert_ids_to_tokens(tokens)}
+        sender.send(json_response(answer, 0, frozenset()), flags=_FINAL)
 
     async def _require(self, task: str) -> None:
         """Raise ValueError if the model does not support a task."""

@@ -38,6 +38,19 @@ class Output:
     num_cached_tokens: int = 3
 
 
+class Tokenizer:
+    """Each character is a token; 1 is the token before a text."""
+
+    def encode(self, text: str, add_special_tokens: bool) -> list[int]:
+        return [1] * add_special_tokens + [ord(each) for each in text]
+
+    def decode(self, tokens: list[int]) -> str:
+        return "".join(map(chr, tokens))
+
+    def convert_ids_to_tokens(self, tokens: list[int]) -> list[str]:
+        return [chr(each) for each in tokens]
+
+
 @dataclass
 class AsyncLLM:
     args: Any
@@ -134,6 +147,9 @@ class AsyncLLM:
         yield SimpleNamespace(
             finished=True, prompt_token_ids=list(ids), outputs=SimpleNamespace(data=data)
         )
+
+    def get_tokenizer(self) -> Tokenizer:
+        return Tokenizer()
 
     def shutdown(self) -> None:
         pass

@@ -1,0 +1,51 @@
+"""The entry point of a worker: a GGUF file on llama.cpp's engine.
+
+Inputs and outputs are those of Triton's vllm_backend, with further ones for tokens and ranks.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import triton_python_backend_utils as pb_utils
+
+from tritonpy_llamacpp.engine import LlamaEngine
+from tritonpy_llamacpp.settings import read_settings
+from tritonpy_text_backend.contract import RERANK_REQUEST, complete_config, optional_input
+from tritonpy_text_backend.metrics import GenerationMetrics
+
+# Figures that llama.cpp does not have.
+_NOT_MEASURED = frozenset({"kv_cache_usage_perc", "num_preemptions_total", "request_params_n"})
+
+
+class TritonPythonModel:
+    """One instance: one engine, which batches the tokens of all requests itself."""
+
+    @staticmethod
+    def auto_complete_config(config: Any) -> Any:
+        """Add the inputs and outputs of the backend to the configuration."""
+        return complete_config(config, optional_input(RERANK_REQUEST, "TYPE_STRING", 1))
+
+    def initialize(self, args: dict[str, str]) -> None:
+        """Load the model. Raises InvalidLlamaSettings."""
+        config = json.loads(args["model_config"])
+        settings = read_settings(pb_utils.get_model_dir(), config)
+        labels = {"model": args["model_name"], "version": args["model_version"]}
+        reports = config.get("parameters", {}).get("REPORT_CUSTOM_METRICS", {})
+        prefixes = ["nv_generation_"]
+        if str(reports.get("string_value", "")).lower() == "true":
+            prefixes.append("vllm:")
+        metrics = [
+            GenerationMetrics(labels, settings.context, prefix, omitted=_NOT_MEASURED)
+            for prefix in prefixes
+        ]
+        self._engine = LlamaEngine(settings, metrics)
+
+    async def execute(self, requests: list[Any]) -> None:
+        """Answer requests. Other requests are answered at the same time."""
+        await self._engine.answer(requests)
+
+    def finalize(self) -> None:
+        """Stop the engine."""
+        self._engine.close()
