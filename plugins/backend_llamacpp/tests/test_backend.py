@@ -56,6 +56,10 @@ def serve(tmp_path):
     return start_server
 
 
+def task(name):
+    return f'parameters {{ key: "task" value {{ string_value: "{name}" }} }}'
+
+
 def texts(name, value):
     array = np.array([value.encode()], np.object_)
     return InferInput(name, [1], "BYTES").set_data_from_numpy(array)
@@ -115,9 +119,7 @@ def test_a_gguf_file_needs_no_configuration(add, serve):
         config = server.engine.model_config("tiny")
         assert config.backend == "llamacpp"
         assert config.model_transaction_policy.decoupled
-        assert {"text_input", "tokenize_request", "rerank_request"} <= {
-            each.name for each in config.input
-        }
+        assert {"text_input", "tokenize_request"} <= {each.name for each in config.input}
         assert text_of(ask(server, "hi ", sampling=WORD)) in {"hi yes", "hi no"}
 
 
@@ -256,8 +258,8 @@ def test_texts_become_tokens_and_back(add, serve):
 
 def test_embeddings_and_ranks_have_tasks_of_their_own(add, serve):
     add("tiny")
-    add("embed", {"task": "embed", "pooling": "mean"})
-    add("rank", {"task": "rerank"})
+    add("embed", {"pooling": "mean"}, task("embed"))
+    add("rank", config=task("rerank"))
     embedding = texts("embedding_request", json.dumps({"input": "abc"}))
     ranking = {"query": "a", "documents": ["a", "b", "ab"]}
     rank = texts("rerank_request", json.dumps(ranking))
@@ -265,9 +267,19 @@ def test_embeddings_and_ranks_have_tasks_of_their_own(add, serve):
         vector = json.loads(text_of(ask(server, None, embedding, model="embed")))
         assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-4)
         assert len(json.loads(text_of(ask(server, None, rank, model="rank")))) == 3
-        assert 'set "task": "embed" in model.json' in message_of(ask(server, None, embedding))
-        assert 'set "task": "rerank" in model.json' in message_of(ask(server, None, rank))
-        assert 'set "task": "generate"' in message_of(ask(server, "a", model="embed"))
+        inputs = {
+            name: {each.name for each in server.engine.model_config(name).input}
+            for name in ("tiny", "embed", "rank")
+        }
+        own = {"text_input", "embedding_request", "rerank_request"}
+        assert [inputs[name] & own for name in ("tiny", "embed", "rank")] == [
+            {"text_input"},
+            {"embedding_request"},
+            {"rerank_request"},
+        ]
+        dimensions = {"input": "abc", "pooling_params": {"dimensions": [2]}}
+        asked = texts("embedding_request", json.dumps(dimensions))
+        assert "does not support dimensions" in message_of(ask(server, None, asked, model="embed"))
 
 
 def test_a_cancelled_request_ends_at_its_next_token(add, serve):
@@ -321,7 +333,8 @@ def test_the_figures_of_the_engine_are_metrics(add, serve):
         ({"contex": 3}, "unknown setting 'contex'. Did you mean 'context'?"),
         ({"context": "big"}, "'context' must be a number, got \"big\""),
         ({"parallel": 0}, "'parallel' must be at least 1"),
-        ({"task": "sing"}, "'task' must be one of generate, embed, rerank, got 'sing'"),
+        ({"task": "embed"}, "unknown setting 'task'"),
+        ({"pooling": "max"}, "'pooling' must be one of mean, cls, last, got 'max'"),
         ({"model": "../../other.gguf"}, "names '../../other.gguf', which is outside of"),
         ({"model": "other.gguf"}, "names 'other.gguf', which does not exist in"),
     ],
@@ -332,6 +345,13 @@ def test_faulty_settings_fail_the_load_with_their_name(add, serve, settings, tex
         with pytest.raises(TritonError) as failed:
             server.engine.load_model("tiny")
         assert text in str(failed.value)
+
+
+def test_an_unknown_task_fails_the_load(add, serve):
+    add("tiny", config=task("sing"))
+    refused = pytest.raises(TritonError, match="'task' must be one of generate, embed, rerank")
+    with serve(control={"mode": "explicit"}) as server, refused:
+        server.engine.load_model("tiny")
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,13 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import openai
 import pytest
 
+from tritonpy import PermissionDenied, Unauthenticated
+from tritonpy.auth import Principal
 from tritonpy.config import decode_options
 from tritonpy.frontend import FrontendContext, RequestMemory
 from tritonpy_frontend_openai.frontend import OpenAiFrontend
@@ -101,6 +103,31 @@ class LiveFrontend:
         self.loop.close()
 
 
+class KeyAuthorizer:
+    """Knows keys of two people, who may use the model `story` only."""
+
+    names: ClassVar = {"Bearer k": "anna", "Bearer b": "bert"}
+
+    def __init__(self) -> None:
+        self.checks = []
+
+    def guards(self, endpoint):
+        return False
+
+    def identify(self, headers, verb, model=""):
+        name = self.names.get(headers.get("authorization"))
+        if name is None:
+            raise Unauthenticated("credentials are missing or unknown")
+        return Principal(name)
+
+    def admit(self, headers, verb, model=""):
+        principal = self.identify(headers, verb, model)
+        self.checks.append((verb, model))
+        if model not in {"story", ""}:
+            raise PermissionDenied(f"no right to {verb.value} model '{model}'")
+        return principal
+
+
 @pytest.fixture
 def engine() -> Iterator[ScriptedEngine]:
     with ScriptedEngine() as scripted:
@@ -123,3 +150,13 @@ def start(engine: ScriptedEngine) -> Iterator[Callable[..., LiveFrontend]]:
 @pytest.fixture
 def live(start: Callable[..., LiveFrontend]) -> LiveFrontend:
     return start()
+
+
+@pytest.fixture
+def authorizer():
+    return KeyAuthorizer()
+
+
+@pytest.fixture
+def guarded(start, authorizer):
+    return start(authorizer)

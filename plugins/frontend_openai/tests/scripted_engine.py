@@ -69,7 +69,13 @@ class Call:
     def __init__(self, request: InferRequest) -> None:
         self.request = request
         inputs = request.inputs
-        self.prompt = inputs["text_input"].strings()[0].decode()
+        text = inputs.get("text_input")
+        self.prompt = "" if text is None else text.strings()[0].decode()
+        self.json: dict[str, Any] = {
+            name: json.loads(tensor.strings()[0])
+            for name, tensor in inputs.items()
+            if name.endswith("_request")
+        }
         sampling = inputs.get("sampling_parameters")
         self.sampling: dict[str, Any] = (
             {} if sampling is None else json.loads(sampling.strings()[0])

@@ -5,44 +5,11 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
-from tritonpy import PermissionDenied, Unauthenticated
-from tritonpy.auth import Principal, Verb
+from tritonpy.auth import Verb
 
 from .conftest import WAIT_S
 
 CHAT = "/v1/chat/completions"
-
-
-class KeyAuthorizer:
-    """Knows the key `k`, which may use the model `story` only."""
-
-    def __init__(self):
-        self.checks = []
-
-    def guards(self, endpoint):
-        return False
-
-    def identify(self, headers, verb, model=""):
-        if headers.get("authorization") != "Bearer k":
-            raise Unauthenticated("credentials are missing or unknown")
-        return Principal("anna")
-
-    def admit(self, headers, verb, model=""):
-        principal = self.identify(headers, verb, model)
-        self.checks.append((verb, model))
-        if model not in {"story", ""}:
-            raise PermissionDenied(f"no right to {verb.value} model '{model}'")
-        return principal
-
-
-@pytest.fixture
-def authorizer():
-    return KeyAuthorizer()
-
-
-@pytest.fixture
-def guarded(start, authorizer):
-    return start(authorizer)
 
 
 def test_a_key_is_required(guarded, engine):

@@ -9,7 +9,6 @@ import shlex
 from contextlib import closing
 from pathlib import Path
 
-import openai
 import yaml
 
 from tritonpy.frontend import HttpConnectionOptions
@@ -37,9 +36,10 @@ def test_the_example_chats(tmp_path, monkeypatch, capsys):
             connection.request("POST", "/" + curl[1].partition("/")[2], curl[3])
             answer = json.loads(connection.getresponse().read())
         assert answer["choices"][0]["message"]["content"] == "How are you "
-        program = PYTHON[1].replace("localhost:9000", address)
-        exec(compile(program, "README.md", "exec"), {"openai": openai})  # noqa: S102
-    assert capsys.readouterr().out == "How are you "
+        for program, printed in ((PYTHON[1], "How are you "), (PYTHON[2], "Hello \nHello \n")):
+            code = compile(program.replace("localhost:9000", address), "README.md", "exec")
+            exec(code, {})  # noqa: S102
+            assert capsys.readouterr().out == printed
 
 
 def test_every_option_is_in_a_table():

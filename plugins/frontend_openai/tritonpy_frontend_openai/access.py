@@ -31,6 +31,11 @@ class Caller:
         self._headers = headers
         self._kept_headers = kept_headers
 
+    @property
+    def owner(self) -> str:
+        """The name of the principal, "" without authentication."""
+        return self._principal.name if self._principal is not None else ""
+
     def apply(self, request: InferRequest) -> None:
         """Set the principal and the kept headers of a request."""
         request.principal = self._principal
@@ -58,6 +63,13 @@ class Access:
         self._check_restriction(ApiCategory.INFERENCE, headers)
         if self._authorizer is not None:
             self._authorizer.identify(headers, Verb.INFER)
+
+    def owner(self, headers: Mapping[str, str]) -> str:
+        """Return the name of the caller of a call about its own responses."""
+        self._check_restriction(ApiCategory.INFERENCE, headers)
+        if self._authorizer is None:
+            return ""
+        return self._authorizer.identify(headers, Verb.INFER).name
 
     def admit_inference(self, model: str, headers: Mapping[str, str]) -> Caller:
         """Return the caller of an inference with `model`."""

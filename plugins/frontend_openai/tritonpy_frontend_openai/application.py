@@ -2,68 +2,62 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import unquote
 
 from tritonpy import Engine, TritonError
 from tritonpy.auth import joined_headers
-from tritonpy.frontend import (
-    LOAD_CALLS,
-    MODEL_CALLS,
-    FlowControl,
-    FrontendContext,
-    Reservation,
-    StreamSink,
-    internal_error,
-)
+from tritonpy.frontend import LOAD_CALLS, MODEL_CALLS, FrontendContext, internal_error
 from tritonpy_frontend_openai.access import Access
-from tritonpy_frontend_openai.bodies import (
-    ChatBody,
-    CompletionBody,
-    EmbeddingBody,
-    ModelBody,
-    read_body,
-)
+from tritonpy_frontend_openai.bodies import ChatBody, CompletionBody, EmbeddingBody, ModelBody
 from tritonpy_frontend_openai.chat import ChatCall
-from tritonpy_frontend_openai.choice_responses import ChoicePiece, ChoiceResponses, deliver
 from tritonpy_frontend_openai.completions import CompletionCall
 from tritonpy_frontend_openai.embeddings import EmbeddingCall
 from tritonpy_frontend_openai.errors import (
     STOPPING,
     ApiError,
-    OversizedBody,
+    ErrorStyle,
     api_error,
-    encode,
-    error_body,
     unknown_model,
 )
+from tritonpy_frontend_openai.inference import ClientLeft, Inference, MakeCall
+from tritonpy_frontend_openai.messages.bodies import CountTokensBody, MessagesBody
+from tritonpy_frontend_openai.messages.call import MessagesCall
 from tritonpy_frontend_openai.options import OpenAiOptions
-from tritonpy_frontend_openai.responses import DONE, HEARTBEAT, event
+from tritonpy_frontend_openai.ranking import RerankBody, RerankCall, ScoreBody, ScoreCall
+from tritonpy_frontend_openai.reply import Reply, Send
 from tritonpy_frontend_openai.text_models import TextModels
-
-_JSON = (b"content-type", b"application/json")
-_EVENTS = (
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-cache"),
+from tritonpy_frontend_openai.tokenizing import (
+    CountTokensCall,
+    DetokenizeBody,
+    DetokenizeCall,
+    TokenizeBody,
+    TokenizeCall,
 )
+
+# The calls that run a model, by their paths: the body and the call.
+_TRITON_CALLS: Mapping[str, tuple[type[ModelBody], MakeCall]] = {
+    "/v1/chat/completions": (ChatBody, ChatCall),
+    "/v1/completions": (CompletionBody, CompletionCall),
+    "/v1/embeddings": (EmbeddingBody, EmbeddingCall),
+}
+_CALLS: Mapping[str, tuple[type[ModelBody], MakeCall]] = {
+    **_TRITON_CALLS,
+    "/v1/messages": (MessagesBody, MessagesCall),
+    "/v1/messages/count_tokens": (CountTokensBody, CountTokensCall),
+    "/tokenize": (TokenizeBody, TokenizeCall),
+    "/detokenize": (DetokenizeBody, DetokenizeCall),
+    **dict.fromkeys(("/rerank", "/v1/rerank", "/v2/rerank"), (RerankBody, RerankCall)),
+    **dict.fromkeys(("/score", "/v1/score"), (ScoreBody, ScoreCall)),
+}
+_MESSAGES, _MODELS, _RESPONSES = "/v1/messages", "/v1/models", "/v1/responses"
+_HEALTH = frozenset({"/health", "/health/ready", "/health/live", "/ping"})
 _MAX_ID = 256
-_LARGE = 128 * 1024  # bytes of a body that is decoded in a thread
 _MODEL_ACTION = re.compile(r"/v1/models/(?P<model>.+)/(?P<action>load|unload)")
-_MODELS = "/v1/models"
-
-_T = TypeVar("_T")
-Send = Callable[[Any], Awaitable[None]]
-StreamedCall = ChatCall | CompletionCall
-Call = StreamedCall | EmbeddingCall
-
-
-class _ClientLeft(Exception):
-    """The client disconnected before its request was complete."""
+_RESPONSE = re.compile(r"/v1/responses/(?P<id>[^/]+)(?P<cancel>/cancel)?")
 
 
 class Application:
@@ -77,19 +71,24 @@ class Application:
         self._options = options
         self._log = context.log
         self._memory = context.memory
-        self._tracer = context.tracer
         self._access = Access(options.restricted_apis, context)
         self._models = TextModels(engine, options, context.log)
-        self._sink = StreamSink(asyncio.get_running_loop(), deliver)
+        self.inference = Inference(engine, options, context, self._access, self._models)
         self._is_triton = options.compat == "triton"
+        self._calls = _TRITON_CALLS if self._is_triton else _CALLS
         self.draining = False
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         headers = _headers(scope)
-        reply = _Reply(send, _request_id(headers), triton=self._is_triton)
+        style: ErrorStyle = "triton" if self._is_triton else "openai"
+        if scope["path"].startswith(_MESSAGES) and not self._is_triton:
+            style = "anthropic"
+            if "x-api-key" in headers:  # where Anthropic's clients have their key
+                headers.setdefault("authorization", f"Bearer {headers['x-api-key']}")
+        reply = Reply(send, _request_id(headers), style)
         try:
             await self._route(scope, headers, receive, reply)
-        except _ClientLeft:
+        except ClientLeft:
             return
         except ApiError as error:
             await reply.error(error)
@@ -100,20 +99,17 @@ class Application:
             await reply.error(api_error(failure))
 
     async def _route(
-        self, scope: Any, headers: Mapping[str, str], receive: Any, reply: _Reply
+        self, scope: Any, headers: Mapping[str, str], receive: Any, reply: Reply
     ) -> None:
         if self.draining:
             raise ApiError(STOPPING, 503)
         path, method = scope["path"], scope["method"]
-        if path == "/v1/chat/completions":
+        if path in self._calls:
             _require(method, "POST")
-            await self._generate(ChatBody, ChatCall, headers, receive, reply)
-        elif path == "/v1/completions":
-            _require(method, "POST")
-            await self._generate(CompletionBody, CompletionCall, headers, receive, reply)
-        elif path == "/v1/embeddings":
-            _require(method, "POST")
-            await self._generate(EmbeddingBody, EmbeddingCall, headers, receive, reply)
+            body_kind, make_call = self._calls[path]
+            await self.inference.run(body_kind, make_call, headers, receive, reply)
+        elif path.startswith(_RESPONSES) and not self._is_triton:
+            await self._respond(path, method, headers, receive, reply)
         elif path == _MODELS:
             _require(method, "GET")
             await self._list_models(headers, reply)
@@ -123,124 +119,38 @@ class Application:
         elif path.startswith(_MODELS + "/"):
             _require(method, "GET")
             await self._show_model(path.removeprefix(_MODELS + "/"), headers, reply)
-        elif path in {"/health", "/health/ready", "/health/live", "/ping"}:
+        elif path in _HEALTH:
             _require(method, "GET")
             await self._health(path, headers, reply)
         else:
             raise ApiError("Not Found", 404)
 
-    async def _generate(
-        self,
-        body_kind: type[ModelBody],
-        make_call: Callable[..., Call],
-        headers: Mapping[str, str],
-        receive: Any,
-        reply: _Reply,
+    async def _respond(
+        self, path: str, method: str, headers: Mapping[str, str], receive: Any, reply: Reply
     ) -> None:
-        self._access.check_inference(headers)
-        reservation = self._memory.client().reservation()
-        data = await self._read(headers, receive, reservation)
-        size = len(data)
-        body = await _run_if_large(
-            size, partial(read_body, data, body_kind, triton=self._is_triton)
-        )
-        del data
-        name, adapter = self._models.real_name(body.model)
-        caller = self._access.admit_inference(name, headers)
-        try:
-            model = self._models.find(name)
-        except ApiError as error:
-            raise _with_given_name(error, name, body.model) from None
-        self._models.check_adapter(model, adapter, body.model)
-        self._models.require(model, generates=body_kind is not EmbeddingBody)
-        call = make_call(body, model, adapter, self._options)
-        if call.choices > self._options.max_choices:
-            raise ApiError(
-                f"The request has {call.choices} choices, the maximum is "
-                f"{self._options.max_choices} (max_choices)",
-                param="n",
-            )
-        requests = await _run_if_large(
-            size, partial(call.requests, self._sink, self._engine.request_parameters)
-        )
-        for index, request in enumerate(requests):
-            request.id = reply.request_id + (f"-{index}" if index else "")
-            caller.apply(request)
-        del body
-        generation = ChoiceResponses(self._engine, self._tracer, self._flow_control)
-        generation.start(requests, headers)
-        del requests
-        watcher = asyncio.create_task(_cancel_on_disconnect(receive, generation))
-        try:
-            if not isinstance(call, EmbeddingCall) and call.stream:
-                await self._stream(call, generation, reply)
-            else:
-                await self._document(call, generation, reply)
-        finally:
-            watcher.cancel()
-            generation.close()
-
-    def _flow_control(self) -> FlowControl:
-        return FlowControl(self._options.max_waiting_answers, self._options.max_waiting_bytes)
-
-    async def _document(self, call: Call, generation: ChoiceResponses, reply: _Reply) -> None:
-        pieces: list[ChoicePiece] = []
-        while new := await generation.next():
-            pieces += new
-        if generation.is_closed:
-            raise _ClientLeft
-        await reply.document(call.document(pieces))
-
-    async def _stream(self, call: StreamedCall, generation: ChoiceResponses, reply: _Reply) -> None:
-        writer = call.writer()
-        heartbeat_s = self._options.heartbeat_s or None
-        opened = False
-        cut: set[int] = set()  # choices that ended because their tool call is too long
-        try:
-            async for pieces in _pieces_or_pauses(generation, heartbeat_s):
-                if not reply.started:
-                    # Not earlier: the first response decides between an error and a stream.
-                    await reply.begin_stream()
-                if pieces is None:
-                    await reply.part(HEARTBEAT)
-                    continue
-                parts = [] if opened else list(call.opening(writer))
-                opened = True
-                for piece in pieces:
-                    if piece.index in cut:
-                        continue
-                    parts += call.events(piece, writer)
-                    if call.is_too_long(piece.index) and not piece.final:
-                        self._log.warning(
-                            "a tool call has more than %d bytes: the response ends",
-                            self._options.max_tool_call_bytes,
-                        )
-                        cut.add(piece.index)
-                        parts.append(call.truncation(piece.index, writer))
-                if parts:
-                    await reply.part(b"".join(parts))
-                if len(cut) == call.choices:
-                    break
-        except ApiError as error:
-            if not reply.started:
-                raise
-            await reply.part(event({"error": error.object()}))
+        """Answer a call of the Responses API: create, retrieve, cancel, or delete."""
+        if path == _RESPONSES:
+            _require(method, "POST")
+            await self.inference.respond(headers, receive, reply)
+            return
+        named = _RESPONSE.fullmatch(path)
+        if named is None:
+            raise ApiError("Not Found", 404)
+        if named["cancel"]:
+            _require(method, "POST")
+            await reply.document(self.inference.cancel(named["id"], headers))
+        elif method == "DELETE":
+            await reply.document(self.inference.forget(named["id"], headers))
         else:
-            if generation.is_closed:
-                return
-            if call.include_usage:
-                usage = call.counts.usage()
-                if usage is not None or not self._is_triton:
-                    await reply.part(writer.usage_chunk(usage))
-        await reply.part(DONE)
-        await reply.end()
+            _require(method, "GET")
+            await reply.document(self.inference.stored(named["id"], headers))
 
-    async def _list_models(self, headers: Mapping[str, str], reply: _Reply) -> None:
+    async def _list_models(self, headers: Mapping[str, str], reply: Reply) -> None:
         self._access.admit_reading("", headers)
         data = await MODEL_CALLS.run(self._models.listing)
         await reply.document({"object": "list", "data": data})
 
-    async def _show_model(self, name: str, headers: Mapping[str, str], reply: _Reply) -> None:
+    async def _show_model(self, name: str, headers: Mapping[str, str], reply: Reply) -> None:
         name = unquote(name)
         self._access.admit_reading(self._models.real_name(name)[0], headers)
         try:
@@ -250,13 +160,13 @@ class Application:
         await reply.document(model)
 
     async def _control(
-        self, name: str, action: str, headers: Mapping[str, str], receive: Any, reply: _Reply
+        self, name: str, action: str, headers: Mapping[str, str], receive: Any, reply: Reply
     ) -> None:
         name = unquote(name)
         self._access.admit_control(name, headers)
         if not self._options.model_control:
             raise ApiError("Model load/unload requires --model-control-mode=explicit")
-        await self._read(headers, receive, self._memory.client().reservation())
+        await self.inference.read(headers, receive, self._memory.client().reservation())
         if action == "load":
             if await MODEL_CALLS.run(self._is_ready, name):
                 raise ApiError(f"Model '{name}' is already loaded")
@@ -281,109 +191,13 @@ class Application:
             failure = api_error(error)
             raise ApiError(f"{what}: {error.message}", failure.status, code=failure.code) from error
 
-    async def _health(self, path: str, headers: Mapping[str, str], reply: _Reply) -> None:
+    async def _health(self, path: str, headers: Mapping[str, str], reply: Reply) -> None:
         self._access.check_health(headers)
         healthy = self._engine.is_live() if path == "/health/live" else self._engine.is_ready()
         if not healthy:
             status = 400 if path == "/health/ready" else 503
             raise ApiError("Attached inference engine is not ready for inference requests.", status)
         await reply.empty()
-
-    async def _read(
-        self, headers: Mapping[str, str], receive: Any, reservation: Reservation
-    ) -> bytes:
-        """Return the body of a request. Raises ApiError if it is too large."""
-        limit = self._options.max_body_bytes
-        declared = int(headers.get("content-length", "0"))
-        if declared > limit:
-            raise OversizedBody(declared, limit)
-        parts: list[bytes] = []
-        size, more = 0, True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise _ClientLeft
-            part = message.get("body", b"")
-            more = message.get("more_body", False)
-            size += len(part)
-            if size > limit:
-                raise OversizedBody(size, limit)
-            if part:
-                reservation.require(size)
-                parts.append(part)
-        return b"".join(parts)
-
-
-class _Reply:
-    """Sends one response: a document, an error, or a stream of events."""
-
-    def __init__(self, send: Send, request_id: str, *, triton: bool) -> None:
-        self._send = send
-        self._triton = triton
-        self.request_id = request_id
-        self.started = False
-
-    async def document(self, value: Any) -> None:
-        await self._whole(200, encode(value))
-
-    async def empty(self) -> None:
-        await self._whole(200, b"")
-
-    async def error(self, error: ApiError) -> None:
-        status, body = error_body(error, triton=self._triton)
-        extra = [(b"retry-after", error.retry_after.encode())] if error.retry_after else []
-        if status == 401:
-            extra.append((b"www-authenticate", b'Bearer realm="tritonpy"'))
-        if status == 405:
-            extra.append((b"allow", (error.param or "").encode()))
-        await self._whole(status, body, extra)
-
-    async def begin_stream(self) -> None:
-        self.started = True
-        await self._start(200, list(_EVENTS))
-
-    async def part(self, data: bytes) -> None:
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
-
-    async def end(self) -> None:
-        await self._send({"type": "http.response.body", "body": b""})
-
-    async def _whole(
-        self, status: int, body: bytes, extra: Sequence[tuple[bytes, bytes]] = ()
-    ) -> None:
-        self.started = True
-        await self._start(status, [_JSON, (b"content-length", b"%d" % len(body)), *extra])
-        await self._send({"type": "http.response.body", "body": body})
-
-    async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-        headers.append((b"x-request-id", self.request_id.encode("latin-1", "replace")))
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
-
-
-async def _pieces_or_pauses(
-    generation: ChoiceResponses, heartbeat_s: float | None
-) -> AsyncIterator[list[ChoicePiece] | None]:
-    """Yield pieces as they arrive, and None after each `heartbeat_s` seconds without any."""
-    while True:
-        try:
-            pieces = await generation.next(heartbeat_s)
-        except TimeoutError:
-            yield None
-            continue
-        if not pieces:
-            return
-        yield pieces
-
-
-async def _run_if_large(size: int, work: Callable[[], _T]) -> _T:
-    """Return the result of `work`, from a thread if the body has many bytes."""
-    return await asyncio.to_thread(work) if size > _LARGE else work()
-
-
-async def _cancel_on_disconnect(receive: Any, generation: ChoiceResponses) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    generation.cancel()
 
 
 def _require(method: str, expected: str) -> None:
@@ -403,10 +217,3 @@ def _request_id(headers: Mapping[str, str]) -> str:
     if given and len(given) <= _MAX_ID and given.isascii() and given.isprintable():
         return given
     return str(uuid.uuid4())
-
-
-def _with_given_name(error: ApiError, name: str, given: str) -> ApiError:
-    """Return the error with the name that the client used."""
-    if given == name or error.code != "model_not_found":
-        return error
-    return unknown_model(given)

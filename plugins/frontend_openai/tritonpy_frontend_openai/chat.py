@@ -2,307 +2,131 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from tritonpy import InferRequest
 from tritonpy.frontend import Sink
-from tritonpy_frontend_openai.bodies import ChatBody, ChatMessage, NamedToolChoice, Tool
+from tritonpy_frontend_openai.bodies import ChatBody
+from tritonpy_frontend_openai.call import StreamedCall, event
+from tritonpy_frontend_openai.chat_generation import ChatGeneration
 from tritonpy_frontend_openai.choice_responses import ChoicePiece
-from tritonpy_frontend_openai.errors import ApiError, unsupported
+from tritonpy_frontend_openai.completion_objects import DONE, ChunkWriter, chat_logprobs, new_id
+from tritonpy_frontend_openai.errors import ApiError
 from tritonpy_frontend_openai.options import OpenAiOptions
 from tritonpy_frontend_openai.output import (
     CallArguments,
     CallStart,
     Content,
-    FunctionOutput,
     OutputEvent,
-    OutputParser,
     ParsedMessage,
-    PlainOutput,
     Reasoning,
-    ReasoningOutput,
 )
-from tritonpy_frontend_openai.responses import ChunkWriter, TokenCounts, chat_logprobs, new_id
-from tritonpy_frontend_openai.sampling import check_common, limit_of, sampling_of
-from tritonpy_frontend_openai.text_contract import (
-    UNLIMITED,
-    GenerationParameters,
-    KnownParameters,
-    build_request,
-)
+from tritonpy_frontend_openai.text_contract import KnownParameters
 from tritonpy_frontend_openai.text_models import TextModel
-from tritonpy_frontend_openai.tool_calls import PARSERS, JsonArrayCalls
 
 _ROLE = "assistant"
-# Parsers whose marks are special tokens, which engines leave out of the text by default.
-_SPECIAL_MARKS = frozenset({"mistral"})
 
 
-class ChatCall:
-    """One chat completion: what to generate, and the response to what was generated.
-
-    Raises ApiError if the model or the server cannot do what the body asks for.
-    """
+class ChatCall(StreamedCall):
+    """One chat completion."""
 
     def __init__(
         self, body: ChatBody, model: TextModel, adapter: str, options: OpenAiOptions
     ) -> None:
         self._body = body
-        self._model = model
-        self._options = options
         self._is_triton = options.compat == "triton"
-        self._tools = _tools(body)
-        self._choice = _tool_choice(body)
-        self._check()
-        self.id = new_id("chatcmpl-")
-        self.created = int(time.time())
+        self._generation = ChatGeneration(body, model, adapter, options)
+        self._id = new_id("chatcmpl-")
+        self._created = int(time.time())
+        self._writer = ChunkWriter(
+            self._id,
+            "chat.completion.chunk",
+            self._created,
+            body.model,
+            has_usage=body.include_usage,
+        )
         self.stream = bool(body.stream)
-        self.include_usage = body.include_usage
-        self.choices = body.n or 1
-        self.counts = TokenCounts([0] * self.choices)
-        self._parsers = [self._parser() for _ in range(self.choices)]
-        self._reasons: dict[int, str] = {}  # why each choice ended, if the model says so
+        self.choices = self._generation.choices
         self._call_ids: dict[tuple[int, int], str] = {}
-        self._adapter = adapter
         self._top = body.top_logprobs or 0
-        self._max_tokens = self._limit()
 
     def requests(self, sink: Sink, known: KnownParameters) -> list[InferRequest]:
         """Return a request for each choice. Renders the chat template."""
-        return [
-            build_request(self._model, each, sink, known, drops_unknown=self._is_triton)
-            for each in self._parameters()
-        ]
-
-    def _parameters(self) -> list[GenerationParameters]:
-        body, model = self._body, self._model
-        sampling = sampling_of(body)
-        if model.options.tool_parser in _SPECIAL_MARKS and self._parses_tools:
-            sampling.setdefault("skip_special_tokens", False)
-        variables = dict(body.chat_template_kwargs or {})
-        if body.reasoning_effort is not None:
-            variables.setdefault("reasoning_effort", body.reasoning_effort)
-        tools = None if self._choice == "none" else self._tools
-        prompt = model.template().render(
-            [_template_message(each) for each in body.messages],
-            [msgspec.to_builtins(tool) for tool in tools] if tools else None,
-            add_generation_prompt=body.add_generation_prompt and not body.continue_final_message,
-            variables=variables,
-        )
-        if body.continue_final_message:
-            prompt = _cut_after(prompt, body.messages[-1])
-        logprobs = (body.top_logprobs or 1) if body.logprobs else None
-        return [
-            GenerationParameters(
-                prompt,
-                self.stream,
-                self._max_tokens,
-                _seeded(sampling, index),
-                logprobs,
-                self._adapter,
-                self._guide(),
-            )
-            for index in range(self.choices)
-        ]
+        return self._generation.requests(sink, known)
 
     def document(self, pieces: Sequence[ChoicePiece]) -> dict[str, Any]:
         """Return the response for all pieces of all choices."""
-        choices = []
+        generation, choices = self._generation, []
         for index in range(self.choices):
-            own = [each.piece for each in pieces if each.index == index]
-            parsed, parser = ParsedMessage(), self._parsers[index]
+            own = [each for each in pieces if each.index == index]
+            parsed = ParsedMessage()
             for piece in own:
-                self.counts.add(index, piece)
-                parsed.add(parser.feed(piece.text))
-            parsed.add(parser.finish())
-            reason = next(
-                (each.finish_reason for each in reversed(own) if each.finish_reason), None
-            )
-            logprobs = [token for piece in own for token in piece.logprobs or ()]
+                parsed.add(generation.feed(piece))
+            parsed.add(generation.finish(index))
+            logprobs = [token for each in own for token in each.piece.logprobs or ()]
             choices.append(
                 {
                     "index": index,
                     "message": self._message(index, parsed),
                     "logprobs": chat_logprobs(logprobs, self._top) if self._body.logprobs else None,
-                    "finish_reason": self._finish_reason(index, reason, bool(parsed.calls)),
+                    "finish_reason": generation.finish_reason(index),
                 }
             )
         return {
-            "id": self.id,
+            "id": self._id,
             "object": "chat.completion",
-            "created": self.created,
+            "created": self._created,
             "model": self._body.model,
             "choices": choices,
-            "usage": self.counts.usage(),
+            "usage": generation.counts.usage(),
             "system_fingerprint": None,
         }
 
-    def writer(self) -> ChunkWriter:
-        """Return the writer of the stream."""
-        return ChunkWriter(
-            self.id,
-            "chat.completion.chunk",
-            self.created,
-            self._body.model,
-            has_usage=self.include_usage,
-        )
-
-    def opening(self, writer: ChunkWriter) -> Iterator[bytes]:
-        """Yield the events before the first piece: the role of each choice."""
+    def opening(self) -> Iterator[bytes]:
+        """Yield the role of each choice."""
         for index in range(self.choices):
-            yield writer.chunk(_delta(index, {"role": _ROLE, "content": ""}))
+            yield self._writer.chunk(_delta(index, {"role": _ROLE, "content": ""}))
 
-    def events(self, piece: ChoicePiece, writer: ChunkWriter) -> Iterator[bytes]:
+    def events(self, piece: ChoicePiece) -> Iterator[bytes]:
         """Yield the events for one piece."""
-        index, content = piece.index, piece.piece
-        self.counts.add(index, content)
-        if content.finish_reason is not None:
-            self._reasons[index] = content.finish_reason
-        parser = self._parsers[index]
+        index, content, writer = piece.index, piece.piece, self._writer
+        parts = self._generation.feed(piece)
         logprobs = (
             chat_logprobs(content.logprobs, self._top) if content.logprobs is not None else None
         )
-        if logprobs is None and type(parser) is PlainOutput:
+        if logprobs is None and self._generation.is_plain(index):
             if content.text:
                 yield writer.content_chunk(index, content.text)
         else:
-            events = list(parser.feed(content.text))
-            if logprobs is not None and not events:
-                events = [Content("")]
-            for event in events:
-                delta = self._event_delta(index, event)
+            if logprobs is not None and not parts:
+                parts = [Content("")]
+            for part in parts:
+                delta = self._event_delta(index, part)
                 yield writer.chunk(_delta(index, delta, logprobs=logprobs))
                 logprobs = None  # they belong to the first chunk only
         if piece.final:
-            for event in parser.finish():
-                yield writer.chunk(_delta(index, self._event_delta(index, event)))
-            called = any(choice == index for choice, _ in self._call_ids)
-            reason = self._finish_reason(index, self._reasons.get(index), called)
-            yield writer.chunk(_delta(index, {}, reason))
+            for part in self._generation.finish(index):
+                yield writer.chunk(_delta(index, self._event_delta(index, part)))
+            yield writer.chunk(_delta(index, {}, self._generation.finish_reason(index)))
 
     def is_too_long(self, index: int) -> bool:
         """Return whether a tool call exceeds the limit, so that the response must end."""
-        return self._parsers[index].held_bytes > self._options.max_tool_call_bytes
+        return self._generation.is_too_long(index)
 
-    def truncation(self, index: int, writer: ChunkWriter) -> bytes:
-        """Return the last event of a choice whose tool call is too long."""
-        return writer.chunk(_delta(index, {"content": ""}, "length"))
+    def truncation(self, index: int) -> Iterator[bytes]:
+        """Yield the last event of a choice whose tool call is too long."""
+        yield self._writer.chunk(_delta(index, {"content": ""}, "length"))
 
-    @property
-    def _parses_tools(self) -> bool:
-        return bool(self._tools) and self._choice in {"auto", "required"}
+    def closing(self) -> Iterator[bytes]:
+        """Yield the token counts, if the client wants them, and the end."""
+        yield from self._writer.closing(self._generation.counts, triton=self._is_triton)
 
-    def _check(self) -> None:
-        body, options = self._body, self._model.options
-        check_common(body, triton=self._is_triton)
-        if self._is_triton and body.logit_bias is not None:
-            raise ApiError("logit bias is not currently supported")
-        if (
-            self._is_triton
-            and self._model.backend != "vllm"
-            and (body.logprobs or body.top_logprobs is not None)
-        ):
-            raise ApiError("logprobs are currently available only for the vLLM backend")
-        if body.top_logprobs is not None and not body.logprobs:
-            raise ApiError(
-                "`top_logprobs` can only be used when `logprobs` is True", param="top_logprobs"
-            )
-        if self._choice == "required" and not self._tools:
-            raise ApiError(
-                '"required" tool choice requires CreateChatCompletionRequest.tools to be provided',
-                param="tool_choice",
-            )
-        if isinstance(self._choice, NamedToolChoice):
-            if not self._tools:
-                raise ApiError(
-                    "Named tool choice requires CreateChatCompletionRequest.tools to be provided",
-                    param="tool_choice",
-                )
-            name = self._choice.function.name
-            if all(tool.function.name != name for tool in self._tools):
-                raise ApiError(
-                    f"Tool '{name}' has not been passed in `tools`.", param="tool_choice"
-                )
-        if self._choice == "auto" and not options.tool_parser:
-            if body.tool_choice == "auto" and (self._tools or self._is_triton):
-                raise self._no_parser('"auto" tool choice')
-            if self._tools:
-                raise self._no_parser("having tools in the request")
-        if not self._model.is_structured:
-            self._check_unstructured()
-
-    def _check_unstructured(self) -> None:
-        reason = (
-            f"model '{self._model.name}' cannot restrict its output. Set structured_output for it "
-            "if it can."
-        )
-        if self._choice == "required" or isinstance(self._choice, NamedToolChoice):
-            raise unsupported("tool_choice", reason)
-        wanted = self._body.response_format
-        if wanted is not None and wanted.type != "text" and not self._is_triton:
-            raise unsupported("response_format", reason)
-
-    def _no_parser(self, what: str) -> ApiError:
-        if self._is_triton:
-            return ApiError(f"{what} requires --tool-call-parser to be set")
-        name = self._model.name
-        return ApiError(
-            f"{what} requires a tool parser: set frontends.openai.models.{name}.tool_parser in "
-            f"server.yaml, or the parameter openai.tool_parser in the configuration of '{name}', "
-            f"to one of: {', '.join(sorted(PARSERS))}",
-            param="tools",
-        )
-
-    def _limit(self) -> int | None:
-        body = self._body
-        given = body.max_completion_tokens
-        if given is None:
-            given = body.max_tokens
-        return limit_of(
-            given, self._model, None if self._is_triton else UNLIMITED, triton=self._is_triton
-        )
-
-    def _guide(self) -> dict[str, Any] | None:
-        if isinstance(self._choice, NamedToolChoice):
-            return {"json": _parameters_schema(self._tools or [], self._choice.function.name)}
-        if self._choice == "required":
-            tools = self._tools or []
-            if self._is_triton:
-                return {"json": _parameters_schema(tools, tools[0].function.name)}
-            return {
-                "json": _calls_schema(tools, several=self._body.parallel_tool_calls is not False)
-            }
-        wanted = self._body.response_format
-        if wanted is None or wanted.type == "text" or self._is_triton:
-            return None  # Triton's frontend accepts the member and drops it
-        if wanted.type == "json_object":
-            return {"json_object": True}
-        schema = wanted.json_schema.schema if wanted.json_schema is not None else None
-        if schema is None:
-            raise ApiError(
-                "response_format json_schema needs json_schema.schema", param="response_format"
-            )
-        return {"json": schema}
-
-    def _parser(self) -> OutputParser:
-        parser: OutputParser = PlainOutput()
-        if isinstance(self._choice, NamedToolChoice):
-            return FunctionOutput(self._choice.function.name)
-        if self._choice == "required":
-            if self._is_triton and self._tools:
-                return FunctionOutput(self._tools[0].function.name)
-            return JsonArrayCalls()
-        options = self._model.options
-        if self._parses_tools:
-            parser = PARSERS[options.tool_parser]()
-        if options.reasoning_parser:
-            parser = ReasoningOutput(parser, starts_open=options.reasoning_parser == "deepseek_r1")
-        return parser
+    def failure(self, error: ApiError) -> Iterator[bytes]:
+        """Yield the error and the end."""
+        yield event({"error": error.object()})
+        yield DONE
 
     def _message(self, index: int, parsed: ParsedMessage) -> dict[str, Any]:
         content = "".join(parsed.content)
@@ -342,18 +166,6 @@ class ChatCall:
     def _call_id(self, index: int, number: int) -> str:
         return self._call_ids.setdefault((index, number), new_id("call_"))
 
-    def _finish_reason(self, index: int, reason: str | None, called: bool) -> str:
-        is_named = isinstance(self._choice, NamedToolChoice)
-        is_first = self._choice == "required" and self._is_triton
-        if called and reason != "length" and not is_named and not is_first:
-            return "tool_calls"
-        if self._is_triton:
-            return "stop"
-        if reason is not None:
-            return reason
-        generated, limit = self.counts.completion_of.get(index), self._max_tokens
-        return "length" if generated is not None and generated == limit else "stop"
-
 
 def _delta(
     index: int,
@@ -362,106 +174,3 @@ def _delta(
     logprobs: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     return {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
-
-
-def _tools(body: ChatBody) -> list[Tool] | None:
-    """Return the tools. The old member `functions` means the same."""
-    if body.tools:
-        return body.tools
-    return [Tool(each) for each in body.functions] if body.functions else None
-
-
-def _tool_choice(body: ChatBody) -> str | NamedToolChoice:
-    """Return the tool choice; by default `auto` with tools and `none` without."""
-    choice = body.tool_choice
-    if choice is None and body.function_call is not None:
-        called = body.function_call
-        choice = called if isinstance(called, str) else NamedToolChoice(called)
-    if choice is None:
-        return "auto" if body.tools or body.functions else "none"
-    return choice
-
-
-def _template_message(message: ChatMessage) -> dict[str, Any]:
-    """Return a message as chat templates expect it: text content, arguments as objects."""
-    result: dict[str, Any] = {"role": message.role, "content": _text(message)}
-    if message.role == "developer":
-        result["role"] = "system"
-    for name in ("name", "tool_call_id", "reasoning_content"):
-        if (value := getattr(message, name)) is not None:
-            result[name] = value
-    calls = message.tool_calls
-    if calls is None and message.function_call is not None:
-        result["tool_calls"] = [{"type": "function", "function": _called(message.function_call)}]
-    elif calls:
-        result["tool_calls"] = [
-            {"id": each.id, "type": each.type, "function": _called(each.function)} for each in calls
-        ]
-    return result
-
-
-def _called(function: Any) -> dict[str, Any]:
-    try:
-        arguments = json.loads(function.arguments) if function.arguments else {}
-    except (ValueError, RecursionError):
-        arguments = function.arguments
-    return {"name": function.name, "arguments": arguments}
-
-
-def _text(message: ChatMessage) -> str:
-    content = message.content
-    if content is None or isinstance(content, str):
-        return content or ""
-    for part in content:
-        if part.type not in {"text", "input_text", "output_text", "refusal"}:
-            raise ApiError(
-                f"only text message is supported, but got {part.type}",
-                param="messages",
-                code="unsupported_content",
-            )
-    return "\n".join(part.text or "" for part in content)
-
-
-def _cut_after(prompt: str, last: ChatMessage) -> str:
-    """Return the prompt up to the end of the last message, which the model continues."""
-    text = _text(last).strip()
-    end = prompt.rfind(text)
-    return prompt[: end + len(text)] if text and end >= 0 else prompt
-
-
-def _seeded(sampling: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """Return the parameters of a choice. Choices with one seed would be identical."""
-    values = dict(sampling)
-    if index and "seed" in values:
-        values["seed"] += index
-    return values
-
-
-def _parameters_schema(tools: Sequence[Tool], name: str) -> dict[str, Any]:
-    found = next(tool.function for tool in tools if tool.function.name == name)
-    return found.parameters or {"type": "object"}
-
-
-def _calls_schema(tools: Sequence[Tool], *, several: bool) -> dict[str, Any]:
-    """Return the JSON schema of an array of calls, as vLLM asks for required calls."""
-    definitions: dict[str, Any] = {}
-    forms = []
-    for tool in tools:
-        parameters = dict(tool.function.parameters or {"type": "object"})
-        definitions |= parameters.pop("$defs", {})
-        forms.append(
-            {
-                "type": "object",
-                "properties": {
-                    "name": {"type": "string", "enum": [tool.function.name]},
-                    "parameters": parameters,
-                },
-                "required": ["name", "parameters"],
-            }
-        )
-    schema: dict[str, Any] = {"type": "array", "minItems": 1, "items": {"anyOf": forms}}
-    if not several:
-        schema["maxItems"] = 1
-    if definitions:
-        schema["$defs"] = definitions
-    return schema

@@ -9,16 +9,18 @@ from typing import Any
 from tritonpy import InferRequest
 from tritonpy.frontend import Sink
 from tritonpy_frontend_openai.bodies import CompletionBody
+from tritonpy_frontend_openai.call import StreamedCall, event
 from tritonpy_frontend_openai.choice_responses import ChoicePiece
-from tritonpy_frontend_openai.errors import ApiError, unsupported
-from tritonpy_frontend_openai.options import OpenAiOptions
-from tritonpy_frontend_openai.prompts import read_prompts
-from tritonpy_frontend_openai.responses import (
+from tritonpy_frontend_openai.completion_objects import (
+    DONE,
     ChunkWriter,
     TokenCounts,
     completion_logprobs,
     new_id,
 )
+from tritonpy_frontend_openai.errors import ApiError, unsupported
+from tritonpy_frontend_openai.options import OpenAiOptions
+from tritonpy_frontend_openai.prompts import read_prompts
 from tritonpy_frontend_openai.sampling import (
     TRITON_MAX_TOKENS,
     check_common,
@@ -35,12 +37,8 @@ from tritonpy_frontend_openai.text_models import TextModel
 _KIND = "text_completion"
 
 
-class CompletionCall:
-    """One completion: what to generate, and the response to what was generated.
-
-    The choices of each prompt are next to each other. Raises ApiError if the model or the server
-    cannot do what the body asks for.
-    """
+class CompletionCall(StreamedCall):
+    """One completion. The choices of each prompt are next to each other."""
 
     def __init__(
         self, body: CompletionBody, model: TextModel, adapter: str, options: OpenAiOptions
@@ -51,14 +49,16 @@ class CompletionCall:
         self._check()
         self._prompts = read_prompts(body.prompt, "prompt")
         self._adapter = adapter
-        self.id = new_id("cmpl-")
-        self.created = int(time.time())
+        self._id = new_id("cmpl-")
+        self._created = int(time.time())
+        self._writer = ChunkWriter(
+            self._id, _KIND, self._created, body.model, has_usage=body.include_usage
+        )
         self.stream = bool(body.stream)
-        self.include_usage = body.include_usage
         each = body.n or 1
         self.choices = len(self._prompts) * each
         self._prompt_of = [index // each for index in range(self.choices)]
-        self.counts = TokenCounts(self._prompt_of)
+        self._counts = TokenCounts(self._prompt_of, model.token_counter())
         self._lengths = [0] * self.choices  # characters of each choice so far
         self._reasons: dict[int, str] = {}  # why each choice ended, if the model says so
         self._max_tokens = limit_of(
@@ -75,6 +75,8 @@ class CompletionCall:
     def _parameters(self) -> list[GenerationParameters]:
         sampling = sampling_of(self._body)
         each = self._body.n or 1
+        for number, given in enumerate(self._prompts):
+            self._counts.add_prompt(number, given)
         result = []
         for index, prompt in enumerate(self._prompt_of):
             own = dict(sampling)
@@ -98,7 +100,7 @@ class CompletionCall:
         for index in range(self.choices):
             own = [each.piece for each in pieces if each.index == index]
             for piece in own:
-                self.counts.add(index, piece)
+                self._counts.add(index, piece)
             reason = next(
                 (each.finish_reason for each in reversed(own) if each.finish_reason), None
             )
@@ -113,47 +115,42 @@ class CompletionCall:
                 }
             )
         return {
-            "id": self.id,
+            "id": self._id,
             "object": _KIND,
-            "created": self.created,
+            "created": self._created,
             "model": self._body.model,
             "choices": choices,
-            "usage": self.counts.usage(),
+            "usage": self._counts.usage(),
             "system_fingerprint": None,
         }
 
-    def writer(self) -> ChunkWriter:
-        """Return the writer of the stream."""
-        return ChunkWriter(
-            self.id, _KIND, self.created, self._body.model, has_usage=self.include_usage
-        )
-
-    def opening(self, writer: ChunkWriter) -> Iterator[bytes]:
+    def opening(self) -> Iterator[bytes]:
         """Yield the events before the first piece: the prompts, if they are part of the text."""
         for index in range(self.choices):
             if prefix := self._echo(index):
                 self._lengths[index] = len(prefix)
-                yield writer.chunk(_choice(index, prefix))
+                yield self._writer.chunk(_choice(index, prefix))
 
-    def events(self, piece: ChoicePiece, writer: ChunkWriter) -> Iterator[bytes]:
+    def events(self, piece: ChoicePiece) -> Iterator[bytes]:
         """Yield the events for one piece."""
         index, content = piece.index, piece.piece
-        self.counts.add(index, content)
+        self._counts.add(index, content)
         if content.finish_reason is not None:
             self._reasons[index] = content.finish_reason
         reason = self._finish_reason(index, self._reasons.get(index)) if piece.final else None
         logprobs = completion_logprobs(content.logprobs, self._lengths[index])
         self._lengths[index] += len(content.text)
         if content.text or reason or logprobs:
-            yield writer.chunk(_choice(index, content.text, reason, logprobs))
+            yield self._writer.chunk(_choice(index, content.text, reason, logprobs))
 
-    def is_too_long(self, index: int) -> bool:
-        """Return False: only tool calls have a limit."""
-        return False
+    def closing(self) -> Iterator[bytes]:
+        """Yield the token counts, if the client wants them, and the end."""
+        yield from self._writer.closing(self._counts, triton=self._is_triton)
 
-    def truncation(self, index: int, writer: ChunkWriter) -> bytes:
-        """Return the last event of a choice that is too long."""
-        return writer.chunk(_choice(index, "", "length"))
+    def failure(self, error: ApiError) -> Iterator[bytes]:
+        """Yield the error and the end."""
+        yield event({"error": error.object()})
+        yield DONE
 
     def _check(self) -> None:
         body = self._body
@@ -193,7 +190,7 @@ class CompletionCall:
             return "stop"
         if reason is not None:
             return reason
-        generated, limit = self.counts.completion_of.get(index), self._max_tokens
+        generated, limit = self._counts.completion_of.get(index), self._max_tokens
         return "length" if generated is not None and generated == limit else "stop"
 
 

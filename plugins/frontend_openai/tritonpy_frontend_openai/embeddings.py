@@ -12,22 +12,20 @@ import numpy as np
 from tritonpy import InferRequest
 from tritonpy.frontend import Sink
 from tritonpy_frontend_openai.bodies import EmbeddingBody
+from tritonpy_frontend_openai.call import Call
 from tritonpy_frontend_openai.choice_responses import ChoicePiece
+from tritonpy_frontend_openai.completion_objects import TokenCounts
 from tritonpy_frontend_openai.errors import ApiError, unsupported
 from tritonpy_frontend_openai.options import OpenAiOptions
 from tritonpy_frontend_openai.prompts import Prompt, read_prompts
-from tritonpy_frontend_openai.responses import TokenCounts
-from tritonpy_frontend_openai.text_contract import KnownParameters, embedding_request
+from tritonpy_frontend_openai.text_contract import KnownParameters, Piece, embedding_request
 from tritonpy_frontend_openai.text_models import TextModel
 
 
-class EmbeddingCall:
-    """One call for embeddings: a request for each input.
+class EmbeddingCall(Call):
+    """One call for embeddings: a request for each input."""
 
-    Raises ApiError if the model or the server cannot do what the body asks for.
-    """
-
-    stream = False
+    task = "embed"
 
     def __init__(
         self, body: EmbeddingBody, model: TextModel, adapter: str, options: OpenAiOptions
@@ -42,7 +40,7 @@ class EmbeddingCall:
         self._model = model
         self._inputs: list[Prompt] = read_prompts(body.input, "input")
         self.choices = len(self._inputs)
-        self.counts = TokenCounts(range(self.choices))
+        self._counts = TokenCounts(range(self.choices))
 
     def requests(self, sink: Sink, known: KnownParameters) -> list[InferRequest]:
         """Return a request for each input."""
@@ -53,12 +51,11 @@ class EmbeddingCall:
         """Return the response for the pieces of all inputs."""
         vectors: list[Any] = [None] * self.choices
         for each in pieces:
-            self.counts.add(each.index, each.piece)
-            if each.piece.embedding is not None:
-                vectors[each.index] = each.piece.embedding
-            elif each.piece.text:
-                vectors[each.index] = np.array(json.loads(each.piece.text), np.float32)
-        usage = self.counts.usage()
+            self._counts.add(each.index, each.piece)
+            vector = vector_of(each.piece)
+            if vector is not None:
+                vectors[each.index] = vector
+        usage = self._counts.usage()
         if usage is not None:
             del usage["completion_tokens"]
         return {
@@ -77,6 +74,13 @@ class EmbeddingCall:
         if self._body.encoding_format == "base64":
             return base64.b64encode(vector.astype("<f4").tobytes()).decode()
         return vector.ravel().tolist()
+
+
+def vector_of(piece: Piece) -> Any:
+    """Return the embedding in a piece, None if it has none."""
+    if piece.embedding is not None:
+        return piece.embedding
+    return np.array(json.loads(piece.text), np.float32) if piece.text else None
 
 
 def _check_as_triton(body: EmbeddingBody, model: TextModel) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -109,9 +109,14 @@ def api_error(error: TritonError) -> ApiError:
     return ApiError(error.message, status, code=code, retry_after=error.retry_after)
 
 
-def error_body(error: ApiError, *, triton: bool) -> tuple[int, bytes]:
-    """Return status and body of an error, in OpenAI's form or in that of Triton's frontend."""
-    if not triton:
+ErrorStyle = Literal["openai", "triton", "anthropic"]
+
+
+def error_body(error: ApiError, style: ErrorStyle) -> tuple[int, bytes]:
+    """Return status and body of an error, in the form of OpenAI, Triton's frontend or Anthropic."""
+    if style == "anthropic":
+        return error.status, encode(anthropic_error(error))
+    if style == "openai":
         return error.status, encode({"error": error.object()})
     if isinstance(error, RestrictedApi | OversizedBody):
         members = {"message": error.message, "type": error.type, "code": error.code}
@@ -124,6 +129,23 @@ def error_body(error: ApiError, *, triton: bool) -> tuple[int, bytes]:
     if error.code == "model_not_found" and error.param == "model":
         status = 400
     return status, encode({"detail": error.message})
+
+
+_ANTHROPIC_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
+
+
+def anthropic_error(error: ApiError) -> dict[str, Any]:
+    """Return the body of an error in Anthropic's form."""
+    default = "api_error" if error.status >= 500 else "invalid_request_error"
+    kind = _ANTHROPIC_TYPES.get(error.status, default)
+    return {"type": "error", "error": {"type": kind, "message": error.message}}
 
 
 def encode(value: Any) -> bytes:

@@ -86,6 +86,7 @@ class OpenAiFrontend(Frontend):
         self._application.draining = True
         server.refuse_new_connections()
         await server.answered()
+        await self._application.inference.finish_background()
         await delivered(
             lambda: sum([unread(each.transport) for each in server.server_state.connections])
         )
@@ -95,6 +96,8 @@ class OpenAiFrontend(Frontend):
         server, self._server = self._server, None
         if server is not None:
             await server.stop()
+        if self._application is not None:
+            await self._application.inference.stop()
 
     def address(self) -> str:
         """Return `host:port`, the address for clients; empty before `start`."""

@@ -94,6 +94,12 @@ class OpenAiOptions(HttpConnectionOptions, frozen=True):
     max_choices: Annotated[
         int, Meta(ge=1, description="Largest number of choices of one request: prompts times n")
     ] = 128
+    max_stored_responses: Annotated[
+        int, Meta(ge=1, description="Responses of the Responses API that the server keeps")
+    ] = 1000
+    max_stored_bytes: Annotated[
+        ByteSize, Meta(gt=0, description="Bytes of the responses that the server keeps")
+    ] = 64 * 1024 * 1024
     max_tool_call_bytes: Annotated[
         ByteSize,
         Meta(gt=0, description="Largest tool call of a response; a longer one ends the response"),

@@ -140,20 +140,27 @@ def embedding_request(
     model: TextModel, prompt: str | list[int], dimensions: int | None, sink: Sink
 ) -> InferRequest:
     """Return the request for the embedding of a text or of token IDs. Raises ApiError."""
-    inputs: dict[str, Tensor] = {}
     if model.takes_embedding_requests:
         pooling = {} if dimensions is None else {"dimensions": [dimensions]}
         body = {"input": prompt, "pooling_params": pooling}
-        _add(inputs, model, EMBEDDING_REQUEST, [json.dumps(body)])
-        for name in _FLAGS:
-            if name in model.inputs:
-                _add(inputs, model, name, [True])
-    elif isinstance(prompt, str):
+        return json_request(model, EMBEDDING_REQUEST, body, sink)
+    inputs: dict[str, Tensor] = {}
+    if isinstance(prompt, str):
         _add(inputs, model, TEXT_INPUT, [prompt])
     elif "input_ids" in model.inputs:
         _add(inputs, model, "input_ids", prompt)
     else:
         raise unsupported("input", f"model '{model.name}' takes text, not token IDs")
+    return InferRequest(model.name, inputs, sink, accepts_decoupled=True)
+
+
+def json_request(model: TextModel, name: str, value: Any, sink: Sink) -> InferRequest:
+    """Return a request with `value` as JSON in the input `name`, such as `tokenize_request`."""
+    inputs: dict[str, Tensor] = {}
+    _add(inputs, model, name, [json.dumps(value)])
+    for flag in _FLAGS:
+        if flag in model.inputs:
+            _add(inputs, model, flag, [True])
     return InferRequest(model.name, inputs, sink, accepts_decoupled=True)
 
 

@@ -6,8 +6,9 @@ import json
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -22,12 +23,17 @@ from tritonpy_frontend_openai.chat_template import (
 )
 from tritonpy_frontend_openai.errors import ApiError, api_error, unknown_model
 from tritonpy_frontend_openai.options import ModelOptions, OpenAiOptions
+from tritonpy_frontend_openai.tokenizer import FileTokenizer, TokenizerFault, load_tokenizer
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 TEXT_INPUT, TEXT_OUTPUT = "text_input", "text_output"
 EMBEDDING_REQUEST, EMBEDDING_OUTPUT = "embedding_request", "embedding"
+TOKENIZE_REQUEST, RERANK_REQUEST = "tokenize_request", "rerank_request"
+Task = Literal["generate", "embed", "rank", "tokenize"]
+"""What a call needs of its model."""
+
 _PREFIX = "openai."
 _ADAPTERS = "multi_lora.json"
 # Backends whose engines restrict the output to a JSON schema.
@@ -50,6 +56,8 @@ class TextModel:
         self._folder = Path(folder) if folder else None
         self._template: ChatTemplate | None = None
         self._template_loaded = False
+        self._tokenizer: FileTokenizer | None = None
+        self._tokenizer_loaded = False
 
     @property
     def has_sampling_parameters(self) -> bool:
@@ -76,6 +84,16 @@ class TextModel:
         return is_encoder or self.takes_embedding_requests
 
     @property
+    def takes_tokenize_requests(self) -> bool:
+        """Whether the model tells the tokens of texts."""
+        return TOKENIZE_REQUEST in self.inputs
+
+    @property
+    def ranks(self) -> bool:
+        """Whether the model scores documents for a query."""
+        return RERANK_REQUEST in self.inputs
+
+    @property
     def is_structured(self) -> bool:
         """Whether the model can restrict its output to a JSON schema."""
         if self.options.structured_output is not None:
@@ -85,12 +103,8 @@ class TextModel:
     def template(self) -> ChatTemplate:
         """Return the chat template. Raises ApiError if there is none or it is invalid."""
         if not self._template_loaded:
-            options = self.options
-            folder = Path(options.tokenizer) if options.tokenizer else self._folder
-            if folder is not None and not folder.is_absolute() and self._folder is not None:
-                folder = self._folder / folder
             try:
-                self._template = load_template(options.chat_template, folder)
+                self._template = load_template(self.options.chat_template, self._tokenizer_folder())
             except TemplateFault as error:
                 raise ApiError(f"Model '{self.name}' cannot chat: {error}", 500) from error
             self._template_loaded = True
@@ -102,6 +116,50 @@ class TextModel:
                 param="model",
             )
         return self._template
+
+    def tokenizer(self) -> FileTokenizer | None:
+        """Return the tokenizer in the model's files, None without one.
+
+        Raises ApiError if the file is invalid.
+        """
+        if not self._tokenizer_loaded:
+            folder = self._tokenizer_folder()
+            try:
+                self._tokenizer = load_tokenizer(folder) if folder is not None else None
+            except TokenizerFault as error:
+                raise ApiError(str(error), 500) from error
+            self._tokenizer_loaded = True
+        return self._tokenizer
+
+    def token_counter(self) -> FileTokenizer | None:
+        """Return the tokenizer that counts tokens for a model that does not, None if none can."""
+        if "num_output_tokens" in self.outputs:
+            return None
+        with suppress(ApiError):
+            return self.tokenizer()
+        return None
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the files of the model were read that its calls need."""
+        return self._template_loaded and self._tokenizer_loaded
+
+    def prepare(self) -> None:
+        """Read the files of the model. It may take long: do not call it on an event loop.
+
+        A call that needs a faulty file reads it again, and raises its error.
+        """
+        for read in (self.template, self.tokenizer):
+            with suppress(ApiError):
+                read()
+
+    def _tokenizer_folder(self) -> Path | None:
+        if not self.options.tokenizer:
+            return self._folder
+        folder = Path(self.options.tokenizer)
+        if not folder.is_absolute() and self._folder is not None:
+            folder = self._folder / folder
+        return folder
 
     def adapters(self) -> list[str]:
         """Return the names of the LoRA adapters in `multi_lora.json`, empty if there is none."""
@@ -157,21 +215,27 @@ class TextModels:
             model = TextModel(metadata, config, folder, options)
             if is_loaded:  # otherwise its folder is not known yet
                 self._models[name] = model
-        if not (model.generates or model.embeds):
+        if not (model.generates or model.embeds or model.ranks):
             raise _wrong_kind(
                 f"Model '{name}' works with no text: it needs the input '{TEXT_INPUT}' and the "
                 f"output '{TEXT_OUTPUT}' or '{EMBEDDING_OUTPUT}'"
             )
         return model
 
-    def require(self, model: TextModel, *, generates: bool) -> None:
-        """Raise ApiError if the model does not generate text, or has no embeddings."""
-        if generates and not model.generates:
-            raise _wrong_kind(f"Model '{model.name}' has embeddings and generates no text")
-        if not generates and not model.embeds:
+    def require(self, model: TextModel, task: Task) -> None:
+        """Raise ApiError if the model cannot do a task."""
+        name = model.name
+        if task == "generate" and not model.generates:
+            raise _wrong_kind(f"Model '{name}' has embeddings and generates no text")
+        if task == "embed" and not model.embeds:
             raise _wrong_kind(
-                f"Model '{model.name}' has no embeddings: it needs the output '{EMBEDDING_OUTPUT}' "
+                f"Model '{name}' has no embeddings: it needs the output '{EMBEDDING_OUTPUT}' "
                 f"or the input '{EMBEDDING_REQUEST}'"
+            )
+        if task == "rank" and not (model.ranks or model.embeds):
+            raise _wrong_kind(
+                f"Model '{name}' ranks nothing: it needs the input '{RERANK_REQUEST}', "
+                "or embeddings"
             )
 
     def check_adapter(self, model: TextModel, adapter: str, name: str) -> None:

@@ -11,8 +11,13 @@ from typing import Any
 import triton_python_backend_utils as pb_utils
 
 from tritonpy_llamacpp.engine import LlamaEngine
-from tritonpy_llamacpp.settings import read_settings
-from tritonpy_text_backend.contract import RERANK_REQUEST, complete_config, optional_input
+from tritonpy_llamacpp.settings import read_settings, task_of
+from tritonpy_text_backend.contract import (
+    EMBEDDING_REQUEST,
+    RERANK_REQUEST,
+    complete_config,
+    optional_input,
+)
 from tritonpy_text_backend.metrics import GenerationMetrics
 
 # Figures that llama.cpp does not have.
@@ -25,7 +30,17 @@ class TritonPythonModel:
     @staticmethod
     def auto_complete_config(config: Any) -> Any:
         """Add the inputs and outputs of the backend to the configuration."""
-        return complete_config(config, optional_input(RERANK_REQUEST, "TYPE_STRING", 1))
+        task = task_of(config.as_dict())
+        inputs_of_tasks = {
+            "generate": {"text_input", "input_ids", "sampling_parameters", "stream"},
+            "embed": {EMBEDDING_REQUEST},
+            "rerank": {RERANK_REQUEST},
+        }
+        omitted = {
+            name for other, names in inputs_of_tasks.items() if other != task for name in names
+        }
+        rerank = optional_input(RERANK_REQUEST, "TYPE_STRING", 1)
+        return complete_config(config, rerank, omitted=omitted)
 
     def initialize(self, args: dict[str, str]) -> None:
         """Load the model. Raises InvalidLlamaSettings."""

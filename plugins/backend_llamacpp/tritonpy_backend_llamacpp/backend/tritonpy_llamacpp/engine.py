@@ -225,8 +225,8 @@ class LlamaEngine:
         """Raise ValueError if the model was not loaded for a task."""
         if task != self._task:
             raise ValueError(
-                f'the model was loaded to {self._task}: set "task": "{task}" in model.json to '
-                f"{task}"
+                f"the model was loaded to {self._task}: to {task}, set the parameter 'task' in "
+                f"config.pbtxt to '{task}'"
             )
 
     def _count(self, waiting: int = 0, running: int = 0) -> None:

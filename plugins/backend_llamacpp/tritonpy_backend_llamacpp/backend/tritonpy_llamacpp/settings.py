@@ -22,15 +22,16 @@ class InvalidLlamaSettings(ValueError):
 
 @dataclass
 class LlamaSettings:
-    """The settings in `model.json`; all are optional.
+    """The settings of a model, all of them optional.
 
-    `model` is a file in the version's folder. `context` is the number of tokens that all running
-    requests share, prompts and responses together. `parallel` requests run at a time, the others
-    wait. `threads` 0 means the free cores. `gpu_layers` -1 means as many as fit.
+    `task` is a parameter of `config.pbtxt`, `adapters` are in `multi_lora.json`, the others in
+    `model.json`. `model` is a file in the version's folder. `context` is the number of tokens that
+    all running requests share, prompts and responses together. `parallel` requests run at a time,
+    the others wait. `threads` 0 means the free cores. `gpu_layers` -1 means as many as fit.
     """
 
     model: str = ""
-    task: str = "generate"
+    task: str = field(default="generate", metadata={"file": "config.pbtxt"})
     context: int = 8192
     parallel: int = 4
     threads: int = 0
@@ -44,6 +45,7 @@ class LlamaSettings:
 def read_settings(folder: str, config: Mapping[str, Any]) -> LlamaSettings:
     """Return the settings of the version in `folder`. Raises InvalidLlamaSettings."""
     settings = _settings(os.path.join(folder, _SETTINGS))
+    settings.task = task_of(config)
     settings.model = _model_file(folder, settings.model or config.get("default_model_filename", ""))
     path = os.path.join(folder, _ADAPTERS)
     if os.path.isfile(path):
@@ -52,6 +54,17 @@ def read_settings(folder: str, config: Mapping[str, Any]) -> LlamaSettings:
         }
     settings.threads = settings.threads or free_cores()
     return settings
+
+
+def task_of(config: Mapping[str, Any]) -> str:
+    """Return the parameter `task` of the configuration. Raises InvalidLlamaSettings."""
+    parameter = config.get("parameters", {}).get("task", {})
+    task = str(parameter.get("string_value") or _TASKS[0])
+    if task not in _TASKS:
+        raise InvalidLlamaSettings(
+            f"the parameter 'task' must be one of {', '.join(_TASKS)}, got '{task}'"
+        )
+    return task
 
 
 def free_cores() -> int:
@@ -98,12 +111,10 @@ def _settings(path: str) -> LlamaSettings:
     for name, least in (("context", 1), ("parallel", 1), ("threads", 0), ("batch", 1)):
         if getattr(settings, name) < least:
             raise InvalidLlamaSettings(f"{path}: '{name}' must be at least {least}")
-    for name, choices in (("task", _TASKS), ("pooling", ("", *_POOLING))):
-        if getattr(settings, name) not in choices:
-            raise InvalidLlamaSettings(
-                f"{path}: '{name}' must be one of {', '.join(filter(None, choices))}, "
-                f"got '{getattr(settings, name)}'"
-            )
+    if settings.pooling not in ("", *_POOLING):
+        raise InvalidLlamaSettings(
+            f"{path}: 'pooling' must be one of {', '.join(_POOLING)}, got '{settings.pooling}'"
+        )
     return settings
 
 

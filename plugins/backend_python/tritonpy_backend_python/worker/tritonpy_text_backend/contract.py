@@ -8,7 +8,7 @@ Inputs that Triton's backend lacks: `input_ids`, `return_num_cached_tokens`, `to
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,15 +54,18 @@ _OUTPUTS = [
 ]
 
 
-def complete_config(config: Any, *further: dict[str, Any]) -> Any:
-    """Add missing inputs and outputs to `config`; `further` are inputs of this backend only.
+def complete_config(
+    config: Any, *further: dict[str, Any], omitted: Container[str] = frozenset()
+) -> Any:
+    """Add missing inputs and outputs to `config`.
 
-    The model becomes decoupled and does not batch: engines batch tokens themselves.
+    `further` are inputs of this backend only, `omitted` those that the model does not read. The
+    model becomes decoupled and does not batch: engines batch tokens themselves.
     """
     given = config.as_dict()
     names = {each["name"] for each in (*given["input"], *given["output"])}
     for tensor in (*_INPUTS, *further):
-        if tensor["name"] not in names:
+        if tensor["name"] not in names and tensor["name"] not in omitted:
             config.add_input(tensor)
     for tensor in _OUTPUTS:
         if tensor["name"] not in names:

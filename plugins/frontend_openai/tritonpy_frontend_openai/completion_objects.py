@@ -6,16 +6,17 @@ Source: the API reference of OpenAI for chat completions and completions.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from tritonpy_frontend_openai.call import event
 from tritonpy_frontend_openai.errors import encode
 from tritonpy_frontend_openai.text_contract import Piece
+from tritonpy_frontend_openai.tokenizer import FileTokenizer
 
 DONE = b"data: [DONE]\n\n"
-HEARTBEAT = b": waiting\n\n"
 
 
 def new_id(prefix: str) -> str:
@@ -23,23 +24,32 @@ def new_id(prefix: str) -> str:
     return prefix + secrets.token_hex(16)
 
 
-def event(value: Any) -> bytes:
-    """Return `value` as a server-sent event."""
-    return b"data: " + encode(value) + b"\n\n"
-
-
 class TokenCounts:
-    """Sums the token counts of the choices of one call. The prompt of each choice counts once."""
+    """Sums the token counts of the choices of one call. The prompt of each choice counts once.
 
-    def __init__(self, prompts: Sequence[int]) -> None:
-        """Store for each choice the index of its prompt."""
+    `prompts` has for each choice the index of its prompt. `counter` counts the tokens of a model
+    that does not.
+    """
+
+    def __init__(self, prompts: Sequence[int], counter: FileTokenizer | None = None) -> None:
         self._prompt_of = prompts
+        self._counter = counter
+        self._texts: dict[int, list[str]] = {}
         self._prompt_tokens: dict[int, int] = {}
         self._cached_tokens: dict[int, int] = {}
         self.completion_of: dict[int, int] = {}
 
+    def add_prompt(self, index: int, prompt: str | list[int]) -> None:
+        """Count the tokens of a prompt if the model does not."""
+        if self._counter is not None:
+            self._prompt_tokens[index] = (
+                self._counter.count(prompt) if isinstance(prompt, str) else len(prompt)
+            )
+
     def add(self, choice: int, piece: Piece) -> None:
         """Count the tokens of a piece of a choice."""
+        if self._counter is not None:
+            self._texts.setdefault(choice, []).append(piece.text)
         prompt = self._prompt_of[choice]
         if piece.prompt_tokens is not None:  # 0 until the engine knows it
             known = self._prompt_tokens.get(prompt, 0)
@@ -54,6 +64,9 @@ class TokenCounts:
         """Return the usage object, None if the model reports no counts."""
         if not self._prompt_tokens:
             return None
+        if self._counter is not None:
+            for choice, texts in self._texts.items():
+                self.completion_of[choice] = self._counter.count("".join(texts))
         prompt, completion = sum(self._prompt_tokens.values()), sum(self.completion_of.values())
         usage: dict[str, Any] = {
             "prompt_tokens": prompt,
@@ -80,6 +93,7 @@ class ChunkWriter:
             "system_fingerprint": None,
         }
         self._members = members
+        self._has_usage = has_usage
         head = encode(members)[:-1]
         self._head = b"data: " + head + b',"choices":['
         self._tail = b'],"usage":null}\n\n' if has_usage else b"]}\n\n"
@@ -101,9 +115,15 @@ class ChunkWriter:
             encoded = encode(text)
         return head + encoded + b'},"logprobs":null,"finish_reason":null}' + self._tail
 
-    def usage_chunk(self, usage: Mapping[str, Any] | None) -> bytes:
-        """Return the last event, which has the token counts and no choice."""
-        return event({**self._members, "choices": [], "usage": usage})
+    def closing(self, counts: TokenCounts, *, triton: bool) -> Iterator[bytes]:
+        """Yield the token counts, if the client wants them, and the mark of the end.
+
+        Triton's frontend leaves out counts that it does not know.
+        """
+        usage = counts.usage() if self._has_usage else None
+        if usage is not None or (self._has_usage and not triton):
+            yield event({**self._members, "choices": [], "usage": usage})
+        yield DONE
 
 
 def _ranked(token: Mapping[str, Any]) -> list[Mapping[str, Any]]:
