@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import anthropic
 import openai
 import pytest
 
@@ -80,6 +82,32 @@ def test_concurrent_chats_are_all_answered(client: openai.OpenAI) -> None:
 
     with ThreadPoolExecutor(10) as threads:
         assert all(threads.map(ask, range(10)))
+
+
+def test_other_apis_reach_the_same_model(served: ServerProcess, client: openai.OpenAI) -> None:
+    response = client.responses.create(
+        model="smollm2", input=QUESTION[0]["content"], temperature=0, max_output_tokens=24
+    )
+    assert "Rome" in response.output_text
+    url = f"http://127.0.0.1:{served.ports['openai']}"
+    with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0, timeout=120) as other:
+        message = other.messages.create(
+            model="smollm2", max_tokens=24, messages=QUESTION, extra_body={"temperature": 0}
+        )
+        counted = other.messages.count_tokens(model="smollm2", messages=QUESTION)
+    assert message.content[0].text == response.output_text
+    usage = message.usage
+    assert counted.input_tokens == usage.input_tokens + (usage.cache_read_input_tokens or 0)
+
+
+def test_texts_become_tokens_and_back(client: openai.OpenAI) -> None:
+    def post(path: str, **members: object) -> Any:
+        return client.with_options(base_url=str(client.base_url).removesuffix("v1/")).post(
+            path, body={"model": "smollm2", **members}, cast_to=object
+        )
+
+    tokens = post("/tokenize", prompt="Rome is a city.")["tokens"]
+    assert post("/detokenize", tokens=tokens) == {"prompt": "Rome is a city."}
 
 
 def test_the_terminal_chat_answers_a_pipe(smollm2: Path) -> None:

@@ -180,3 +180,15 @@ def test_the_generate_endpoint_is_that_of_vllm_backend(served: ServerProcess) ->
     ).body.decode()
     events = [json.loads(each[6:]) for each in stream.split("\n\n") if each]
     assert "".join(each["text_output"] for each in events) == part
+
+
+def test_the_tokenizer_of_the_engine_answers(served: ServerProcess) -> None:
+    def tokenize(**values: object) -> dict[str, object]:
+        body = json.dumps({"tokenize_request": json.dumps(values)})
+        text = served.request("/v2/models/chat/generate", body).json()["text_output"]
+        answer: dict[str, object] = json.loads(text)
+        return answer
+
+    answer = tokenize(text="Rome is a city.")
+    assert len(answer["tokens"]) == len(answer["pieces"]) > 3
+    assert tokenize(tokens=answer["tokens"]) == {"text": "Rome is a city."}
