@@ -70,6 +70,9 @@ class FreeEngine(ToyEngine):
             name, ["1"], "vllm", inputs, [TensorMetadata("text_output", "BYTES", [-1])]
         )
 
+    def model_folder(self, name: str, version: int = -1) -> str:
+        return ""
+
     def infer(self, request: InferRequest) -> None:
         request.owner = self
         with self._changed:

@@ -92,16 +92,16 @@ class ChatCall(StreamedCall):
     def events(self, piece: ChoicePiece) -> Iterator[bytes]:
         """Yield the events for one piece."""
         index, content, writer = piece.index, piece.piece, self._writer
-        parts = self._generation.feed(piece)
-        logprobs = (
-            chat_logprobs(content.logprobs, self._top) if content.logprobs is not None else None
-        )
-        if logprobs is None and self._generation.is_plain(index):
+        if self._generation.is_plain and content.logprobs is None:
+            self._generation.count(piece)
             if content.text:
                 yield writer.content_chunk(index, content.text)
         else:
-            if logprobs is not None and not parts:
-                parts = [Content("")]
+            parts = self._generation.feed(piece)
+            logprobs = None
+            if content.logprobs is not None:
+                logprobs = chat_logprobs(content.logprobs, self._top)
+                parts = parts or [Content("")]
             for part in parts:
                 delta = self._event_delta(index, part)
                 yield writer.chunk(_delta(index, delta, logprobs=logprobs))

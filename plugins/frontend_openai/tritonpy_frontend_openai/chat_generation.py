@@ -59,6 +59,7 @@ class ChatGeneration:
         self.choices = body.n or 1
         self.counts = TokenCounts([0] * self.choices, model.token_counter())
         self._parsers = [self._parser() for _ in range(self.choices)]
+        self.is_plain = type(self._parsers[0]) is PlainOutput  # all text is content
         self._reasons: dict[int, str] = {}  # why each choice ended, if the model says so
         self._with_calls: set[int] = set()
         self._adapter = adapter
@@ -86,15 +87,15 @@ class ChatGeneration:
         )
         return _cut_after(prompt, body.messages[-1]) if body.continue_final_message else prompt
 
-    def is_plain(self, index: int) -> bool:
-        """Return whether all text of a choice is content."""
-        return type(self._parsers[index]) is PlainOutput
-
-    def feed(self, piece: ChoicePiece) -> Sequence[OutputEvent]:
-        """Return the parts of the response that a piece completes. Counts its tokens."""
+    def count(self, piece: ChoicePiece) -> None:
+        """Count the tokens of a piece whose text is all content (`is_plain`)."""
         self.counts.add(piece.index, piece.piece)
         if piece.piece.finish_reason is not None:
             self._reasons[piece.index] = piece.piece.finish_reason
+
+    def feed(self, piece: ChoicePiece) -> Sequence[OutputEvent]:
+        """Return the parts of the response that a piece completes. Counts its tokens."""
+        self.count(piece)
         return self._noted(piece.index, self._parsers[piece.index].feed(piece.piece.text))
 
     def finish(self, index: int) -> Sequence[OutputEvent]:
