@@ -18,6 +18,9 @@ COMMON_OPTIONS = {
     "--streaming": "gRPC: use streams (required for decoupled models)",
     "--concurrency-range": "closed loop: requests in flight (default: 1)",
     "--request-rate-range": "open loop: requests per second",
+    "--endpoint-type": "measure a language model: chat, completions, embeddings, …",
+    "--isl": "language models: tokens of a prompt (default: 128)",
+    "--osl": "language models: tokens of a response (default: 64)",
     "-l": "stop when this latency is exceeded",
     "-b": "batch size of every request (default: 1)",
     "--shape": "shape of an input with variable dimensions",
@@ -41,6 +44,10 @@ class BenchCommand(Command):
 
     sends 500 requests per second, independent of the server's responses. Each latency is measured
     from the time when the request was due.
+
+    tritonpy bench MODEL --endpoint-type chat --streaming --concurrency-range 1:9:4 -o report.html
+
+    measures a language model on OpenAI's API: first token, time per token, tokens per second.
 
     tritonpy bench --report before.json after.json -o both.html
 
@@ -66,7 +73,11 @@ class BenchCommand(Command):
         from tritonpy_load_generator.options import BadUsage
 
         try:
-            return _compare(arguments) if arguments.report else _measure(arguments)
+            if arguments.report:
+                return _compare(arguments)
+            if arguments.endpoint_type or arguments.service_kind:
+                return _measure_generation(arguments)
+            return _measure(arguments)
         except BadUsage as error:
             sys.stderr.write(f"error: {error}\n")
             return USAGE
@@ -96,15 +107,34 @@ def _measure(arguments: argparse.Namespace) -> int:
     return FAILED if failed else 0
 
 
+def _measure_generation(arguments: argparse.Namespace) -> int:
+    from tritonpy_bench.generation.benchmark import run_generation
+    from tritonpy_bench.generation.options import make_generation_options
+    from tritonpy_bench.report.report_files import check_output_paths
+
+    named = {"endpoint_type": "chat"} | given_options(arguments)
+    options = make_generation_options(named, arguments.model_name)
+    check_output_paths(arguments)
+    return run_generation(options, arguments, f"tritonpy bench {shlex.join(sys.argv[2:])}")
+
+
 def _compare(arguments: argparse.Namespace) -> int:
+    from tritonpy_bench.generation.report import is_generation_result, read_json
+    from tritonpy_bench.generation.report import write_html as write_generation_html
     from tritonpy_bench.report.html import write_html
     from tritonpy_bench.report.result import read_results
     from tritonpy_load_generator.options import BadUsage
 
     if arguments.html is None:
         raise BadUsage("--report needs an output file: -o report.html")
+    of_generation = [is_generation_result(path) for path in arguments.report]
+    if any(of_generation) and not all(of_generation):
+        raise BadUsage("--report cannot compare language models with other models")
     try:
-        write_html(arguments.html, read_results(arguments.report))
+        if all(of_generation):
+            write_generation_html(arguments.html, [read_json(path) for path in arguments.report])
+        else:
+            write_html(arguments.html, read_results(arguments.report))
     except OSError as error:
         raise StartupError(f"{arguments.html} cannot be written: {error}") from error
     return 0

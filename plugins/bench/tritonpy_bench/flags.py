@@ -17,6 +17,7 @@ from tritonpy_bench.flag_types import (
     shape,
     truth,
 )
+from tritonpy_bench.generation.options import add_generation_flags
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +25,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model_name", nargs="?", metavar="MODEL", help="the model to measure")
     for add in (_server, _load, _measurement, _inputs, _sequences, _encryption, _reports):
         add(parser)
+    add_generation_flags(parser)
 
 
 def _server(parser: argparse.ArgumentParser) -> None:
@@ -102,8 +104,9 @@ def _load_levels(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--request-distribution",
-        choices=("constant", "poisson"),
-        help="intervals between the requests of an open loop (default: constant)",
+        choices=("constant", "poisson", "gamma"),
+        help="intervals between the requests of an open loop (default: constant); gamma: of "
+        "language models only, see --burstiness",
     )
     group.add_argument(
         "--request-intervals",
@@ -370,7 +373,9 @@ def _reports(parser: argparse.ArgumentParser) -> None:
 
 def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options given on the command line by name; all others keep their defaults."""
-    not_options = {"csv", "json", "html", "report", "no_live", "ignored", "model_name"}
+    not_options = {
+        "csv", "json", "html", "report", "no_live", "ignored", "model_name", "service_kind",
+    }  # fmt: skip
     return {
         name: value
         for name, value in vars(arguments).items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 _SETTINGS, _ADAPTERS = "model.json", "multi_lora.json"
 _DEFAULT_FILE = "model.gguf"
 _MAGIC = b"GGUF"
+_SAMPLE_S = 0.2
 _TASKS = ("generate", "embed", "rerank")
 _POOLING = ("mean", "cls", "last")
 
@@ -77,8 +79,25 @@ def free_cores() -> int:
     quota = _cpu_quota()
     if quota is not None:
         available = max(1, min(available, int(quota)))
-    busy = int(os.getloadavg()[0])
-    return max(1, (available + 1) // 2, available - busy)
+    return max(1, (available + 1) // 2, min(available, round(_idle_cores())))
+
+
+def _idle_cores() -> float:
+    """Return how many cores of the machine are idle now, measured for a moment."""
+    idle_before = _idle_s()
+    began = time.monotonic()
+    time.sleep(_SAMPLE_S)
+    return (_idle_s() - idle_before) / (time.monotonic() - began)
+
+
+def _idle_s() -> float:
+    """Return the time that all cores together were idle, 0 if it is unknown."""
+    try:
+        with open("/proc/stat", encoding="ascii") as file:
+            _, _, _, _, idle, waiting, *_ = file.readline().split()
+    except (OSError, ValueError):
+        return 0.0
+    return (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK")
 
 
 def _cpu_quota() -> float | None:
