@@ -278,8 +278,10 @@ def test_embeddings_and_ranks_have_tasks_of_their_own(add, serve):
             {"rerank_request"},
         ]
         dimensions = {"input": "abc", "pooling_params": {"dimensions": [2]}}
-        asked = texts("embedding_request", json.dumps(dimensions))
-        assert "does not support dimensions" in message_of(ask(server, None, asked, model="embed"))
+        question = texts("embedding_request", json.dumps(dimensions))
+        assert "does not support dimensions" in message_of(
+            ask(server, None, question, model="embed")
+        )
 
 
 def test_a_cancelled_request_ends_at_its_next_token(add, serve):

@@ -20,7 +20,7 @@ COMMANDS = re.findall(r"^tritonpy bench .*$", README, re.MULTILINE)
 
 
 def test_the_three_examples_work_in_order(tmp_path, monkeypatch, capsys):
-    sweep, rate, report = COMMANDS
+    sweep, rate, report, _ = COMMANDS
     monkeypatch.chdir(tmp_path)
     config = {
         "repositories": [{"url": str(ROOT / "examples" / "models")}],

@@ -22,8 +22,8 @@ VECTORS = {"pets": [1, 0, 0], "A cat": [2, 1, 0], "Rain": [0, 0, 1], "nothing": 
 
 def rank(call):
     """The score of a document is its number of letters that the query has."""
-    asked = call.json["rerank_request"]
-    scores = [sum(each in asked["query"] for each in text) for text in asked["documents"]]
+    question = call.json["rerank_request"]
+    scores = [sum(each in question["query"] for each in text) for text in question["documents"]]
     yield {"text_output": json.dumps(scores), "num_input_tokens": np.array([7], np.uint32)}
 
 

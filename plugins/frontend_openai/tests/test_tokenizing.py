@@ -22,7 +22,7 @@ def config_of(engine, name="story"):
 
 
 @pytest.fixture
-def asked(live, engine):
+def question(live, engine):
     """The frontend with a model that answers tokenize requests: each character is a token."""
     engine.add("story", config_of(engine) + TOKENIZE)
 
@@ -53,21 +53,23 @@ def post(live, path, **members):
     return live.call("POST", path, {"model": "story", **members})
 
 
-def test_a_model_tells_its_tokens(asked):
-    reply = post(asked, "/tokenize", prompt="Hi")
+def test_a_model_returns_its_tokens(question):
+    reply = post(question, "/tokenize", prompt="Hi")
     assert reply.json == {"count": 3, "tokens": [94, 72, 105], "token_strs": None}
-    plain = post(asked, "/tokenize", prompt="Hi", add_special_tokens=False, return_token_strs=True)
+    plain = post(
+        question, "/tokenize", prompt="Hi", add_special_tokens=False, return_token_strs=True
+    )
     assert plain.json == {"count": 2, "tokens": [72, 105], "token_strs": ["H", "i"]}
-    assert post(asked, "/detokenize", tokens=[72, 105]).json == {"prompt": "Hi"}
+    assert post(question, "/detokenize", tokens=[72, 105]).json == {"prompt": "Hi"}
 
 
-def test_the_tokens_of_a_chat_are_those_of_its_prompt(asked):
+def test_the_tokens_of_a_chat_are_those_of_its_prompt(question):
     chat = [{"role": "user", "content": "Hi"}]
-    tokens = post(asked, "/tokenize", messages=chat).json["tokens"]
+    tokens = post(question, "/tokenize", messages=chat).json["tokens"]
     assert "".join(map(chr, tokens)) == "<user>Hi<assistant>"
-    tokens = post(asked, "/tokenize", messages=chat, add_generation_prompt=False).json["tokens"]
+    tokens = post(question, "/tokenize", messages=chat, add_generation_prompt=False).json["tokens"]
     assert "".join(map(chr, tokens)) == "<user>Hi"
-    counted = post(asked, "/v1/messages/count_tokens", messages=chat, system="S")
+    counted = post(question, "/v1/messages/count_tokens", messages=chat, system="S")
     assert counted.json == {"input_tokens": len("<system>S<user>Hi<assistant>")}
 
 

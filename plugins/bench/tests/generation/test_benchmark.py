@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -140,7 +143,7 @@ def test_other_prompts_warm_up(bench, stub):
     assert len(prompts) == len(set(prompts)) == 7
 
 
-def test_the_servers_own_figures_are_shown(bench, stub):
+def test_the_servers_own_figures_are_printed(bench, stub):
     stub.metrics = METRICS
     status, out, _ = bench("--request-count=4", f"--metrics-url={stub.url}/metrics")
     assert status == 0
@@ -165,6 +168,16 @@ def test_every_request_that_fails_is_a_failure(bench, stub):
     status, out, _ = bench("--request-count=3", "--endpoint=/tokenize")
     assert status == 1
     assert "responses were empty" in out or "failed" in out
+
+
+def test_the_example_of_the_readme_works(stub, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    [command] = re.findall(r"^tritonpy (bench .*--endpoint-type.*)$", text, re.MULTILINE)
+    arguments = shlex.split(command.replace("localhost:9000", stub.url))
+    assert main([*arguments, "--request-count=4"]) == 0
+    assert "concurrency 9: 4 requests in" in capsys.readouterr().out
+    assert (tmp_path / "llm.html").exists()
 
 
 def test_ctrl_c_keeps_the_results_so_far(stub, tmp_path):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tritonpy_bench.generation.connection import Exchange
+from tritonpy_bench.generation.connection import TimedExchange
 from tritonpy_bench.generation.figures import level_figures, named_figures
 from tritonpy_bench.generation.options import GenerationOptions
 
@@ -18,7 +18,7 @@ def options(**members):
 
 def stream(sent_ms, first_ms, gap_ms, words, usage=None, wanted=None, due_ms=0):
     """An exchange whose words arrive at known times."""
-    done = Exchange(wanted or words, due_ms * MS)
+    done = TimedExchange(wanted or words, due_ms * MS)
     done.sent_ns, done.status = sent_ms * MS, 200
     at = done.sent_ns + first_ms * MS
     for _ in range(words):
@@ -68,7 +68,7 @@ def test_a_tokenizer_counts_if_the_server_does_not():
 
 
 def test_what_failed_is_in_no_figure_but_counted():
-    failed, cancelled, empty = Exchange(5), Exchange(5), stream(0, 1, 1, 0)
+    failed, cancelled, empty = TimedExchange(5), TimedExchange(5), stream(0, 1, 1, 0)
     failed.status, failed.error, failed.ended_ns = 0, "cannot connect: refused", 10 * MS
     cancelled.is_cancelled = True
     level = figures(stream(0, 50, 10, 5), failed, cancelled, empty, stream(0, 50, 10, 3, wanted=5))
@@ -114,7 +114,7 @@ def test_the_timeline_has_all_tokens():
 
 
 def test_embeddings_have_latencies_only():
-    done = Exchange(0)
+    done = TimedExchange(0)
     done.sent_ns, done.ended_ns, done.status = 0, 30 * MS, 200
     done.parts = [(30 * MS, b'{"data": [], "usage": {"prompt_tokens": 3}}')]
     level = figures(done, endpoint_type="embeddings", streaming=False)

@@ -89,7 +89,7 @@ def test_burstiness_is_the_shape_of_the_intervals(burstiness, least, most):
     assert least <= variation <= most
 
 
-def test_sessions_run_beside_each_other_and_wait_for_answers():
+def test_sessions_run_concurrently_and_wait_for_answers():
     _, pool = run(requests(6), 2, num_sessions=2, turns=3)
     assert pool.most == 2
     lengths = sorted(len(body["messages"]) for body in pool.bodies)
@@ -100,6 +100,6 @@ def test_sessions_run_beside_each_other_and_wait_for_answers():
 
 def test_the_wanted_part_of_the_clients_leaves():
     _, pool = run(requests(400), 8, request_cancellation_rate=25.0, request_cancellation_delay=0.5)
-    leaving = [each for each in pool.leaves if each is not None]
-    assert set(leaving) == {0.5}
-    assert 60 < len(leaving) < 140
+    delays = [each for each in pool.leaves if each is not None]
+    assert set(delays) == {0.5}
+    assert 60 < len(delays) < 140

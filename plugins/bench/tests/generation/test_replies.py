@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from tritonpy_bench.generation.connection import Exchange
+from tritonpy_bench.generation.connection import TimedExchange
 from tritonpy_bench.generation.replies import read_reply
 
 
 def exchange(*parts, status=200, error=""):
-    done = Exchange(10)
+    done = TimedExchange(10)
     done.sent_ns, done.ended_ns, done.status, done.error = 1, 99, status, error
     done.parts = list(parts)
     return done

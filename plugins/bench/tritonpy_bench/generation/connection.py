@@ -15,7 +15,7 @@ import httptools
 from tritonpy_load_generator.wire.address import Address
 
 
-class Exchange:
+class TimedExchange:
     """One request and its response, with times in ns of one monotonic clock.
 
     `due_ns` is when the request was due, `sent_ns` when it was sent. `parts` are the arrivals of
@@ -44,7 +44,7 @@ class _Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self._transport: Any = None
         self._parser: Any = None
-        self._exchange: Exchange | None = None
+        self._exchange: TimedExchange | None = None
         self._done: asyncio.Future[None] | None = None
         self._now = 0
         self._complete = False
@@ -73,7 +73,7 @@ class _Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         self._complete = True
 
-    async def send(self, request: bytes, exchange: Exchange) -> None:
+    async def send(self, request: bytes, exchange: TimedExchange) -> None:
         """Send a request and wait for the end of its response."""
         self._parser = httptools.HttpResponseParser(self)
         self._exchange, self._complete = exchange, False
@@ -118,7 +118,7 @@ class ConnectionPool:
         self._idle: list[_Connection] = []
 
     async def exchange(
-        self, request: bytes, exchange: Exchange, leaves_after_s: float | None = None
+        self, request: bytes, exchange: TimedExchange, leaves_after_s: float | None = None
     ) -> None:
         """Send a request; close its connection after `leaves_after_s` seconds if that is given."""
         try:

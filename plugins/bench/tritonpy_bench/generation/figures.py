@@ -21,10 +21,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tritonpy_bench.generation.connection import Exchange
+from tritonpy_bench.generation.connection import TimedExchange
 from tritonpy_bench.generation.options import GenerationOptions
 from tritonpy_bench.generation.prompts import Tokenizer
-from tritonpy_bench.generation.replies import Reply, read_reply
+from tritonpy_bench.generation.replies import GenerationReply, read_reply
 
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 _MS = 1e6  # ns
@@ -98,7 +98,7 @@ class _RequestFigures(msgspec.Struct):
 def level_figures(
     mode: str,
     level: float,
-    exchanges: Sequence[Exchange],
+    exchanges: Sequence[TimedExchange],
     options: GenerationOptions,
     tokens_of: Tokenizer | None,
 ) -> LevelFigures:
@@ -106,7 +106,7 @@ def level_figures(
     streams, is_text = options.streams, options.endpoint_type != "embeddings"
     replies = [read_reply(each, streams=streams) for each in exchanges]
     counts, errors = _counting(replies, tokens_of, is_text=is_text), Counter[str]()
-    complete: list[tuple[Exchange, Reply, _RequestFigures]] = []
+    complete: list[tuple[TimedExchange, GenerationReply, _RequestFigures]] = []
     short = empty = cancelled = 0
     for exchange, reply in zip(exchanges, replies, strict=True):
         if exchange.is_cancelled:
@@ -150,14 +150,21 @@ def level_figures(
     )
 
 
-def _counting(replies: Sequence[Reply], tokens_of: Tokenizer | None, *, is_text: bool) -> str:
+def _counting(
+    replies: Sequence[GenerationReply], tokens_of: Tokenizer | None, *, is_text: bool
+) -> str:
     if any(each.output_tokens is not None for each in replies) or not is_text:
         return "usage"
     return "tokenizer" if tokens_of is not None else "chunks"
 
 
 def _request_figures(
-    exchange: Exchange, reply: Reply, counts: str, tokens_of: Tokenizer | None, *, streams: bool
+    exchange: TimedExchange,
+    reply: GenerationReply,
+    counts: str,
+    tokens_of: Tokenizer | None,
+    *,
+    streams: bool,
 ) -> _RequestFigures:
     times = [at_ns for at_ns, _ in reply.texts]
     output = reply.output_tokens
@@ -229,7 +236,9 @@ def _goodput(
 
 
 def _timeline(
-    complete: Sequence[tuple[Exchange, Reply, _RequestFigures]], began_ns: int, seconds: float
+    complete: Sequence[tuple[TimedExchange, GenerationReply, _RequestFigures]],
+    began_ns: int,
+    seconds: float,
 ) -> list[tuple[float, float]]:
     """Return output tokens per second over time; the parts of a response share its tokens."""
     width = seconds / _TIMELINE_POINTS

@@ -8,7 +8,7 @@ import time
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
-from tritonpy_bench.generation.connection import ConnectionPool, Exchange
+from tritonpy_bench.generation.connection import ConnectionPool, TimedExchange
 from tritonpy_bench.generation.options import GenerationOptions
 from tritonpy_bench.generation.prompts import Request, request_body
 from tritonpy_bench.generation.replies import read_reply
@@ -23,7 +23,7 @@ class GenerationLoad:
         self._pool = pool
         self._head = head
         self._rng = random.Random(options.seed)  # noqa: S311 - not for security
-        self.exchanges: list[Exchange] = []
+        self.exchanges: list[TimedExchange] = []
         self.running = 0
 
     async def run(self, level: float, requests: Sequence[Request]) -> None:
@@ -87,8 +87,8 @@ class GenerationLoad:
 
         await _all(client() for _ in range(concurrency))
 
-    async def _send(self, request: Request, body: bytes, due_ns: int = 0) -> Exchange:
-        exchange = Exchange(request.output_tokens, due_ns)
+    async def _send(self, request: Request, body: bytes, due_ns: int = 0) -> TimedExchange:
+        exchange = TimedExchange(request.output_tokens, due_ns)
         self.exchanges.append(exchange)
         leaves_after_s = None
         if self._rng.random() * 100 < self._options.request_cancellation_rate:

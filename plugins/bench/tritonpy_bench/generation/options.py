@@ -152,6 +152,11 @@ def add_generation_flags(parser: argparse.ArgumentParser) -> None:
     )
     _length_flags(group)
     _prompt_flags(group)
+    _load_flags(group)
+    _report_flags(group)
+
+
+def _load_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--burstiness",
         type=_positive,
@@ -176,6 +181,9 @@ def add_generation_flags(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="when they leave after the request was sent (default: 0)",
     )
+
+
+def _report_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--extra-inputs",
         dest="extra_inputs",
@@ -214,7 +222,7 @@ def _length_flags(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--osl", "--output-tokens-mean", dest="output_tokens", type=_count, metavar="N",
-        help="tokens of a response (default: 64); the model is told not to stop earlier",
+        help="tokens of a response (default: 64); with ignore_eos",
     )  # fmt: skip
     group.add_argument(
         "--osl-stddev", "--output-tokens-stddev", dest="output_tokens_stddev", type=float,

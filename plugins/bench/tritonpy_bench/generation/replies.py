@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from tritonpy_bench.generation.connection import Exchange
+from tritonpy_bench.generation.connection import TimedExchange
 
 _OK = 200
 _DONE = b"[DONE]"
 
 
-class Reply(msgspec.Struct):
+class GenerationReply(msgspec.Struct):
     """A response. `texts` are its non-empty parts with their times in ns.
 
     Token counts are None if the server reports none. `error` is empty for a complete response.
@@ -32,9 +32,9 @@ class Reply(msgspec.Struct):
         return "".join(text for _, text in self.texts)
 
 
-def read_reply(exchange: Exchange, *, streams: bool) -> Reply:
+def read_reply(exchange: TimedExchange, *, streams: bool) -> GenerationReply:
     """Return what the response of an exchange says."""
-    reply = Reply([], error=exchange.error)
+    reply = GenerationReply([], error=exchange.error)
     if exchange.is_cancelled or (exchange.error and not exchange.parts):
         return reply
     if exchange.status != _OK:
@@ -50,12 +50,12 @@ def read_reply(exchange: Exchange, *, streams: bool) -> Reply:
     return reply
 
 
-def _document(exchange: Exchange) -> tuple[int, Any]:
+def _document(exchange: TimedExchange) -> tuple[int, Any]:
     body = b"".join(part for _, part in exchange.parts)
     return exchange.ended_ns, msgspec.json.decode(body)
 
 
-def _events(exchange: Exchange) -> Iterator[tuple[int, Any]]:
+def _events(exchange: TimedExchange) -> Iterator[tuple[int, Any]]:
     """Yield the JSON of each server-sent event with the time of its last byte."""
     waiting = b""
     for at_ns, part in exchange.parts:
@@ -70,7 +70,7 @@ def _events(exchange: Exchange) -> Iterator[tuple[int, Any]]:
                     yield at_ns, msgspec.json.decode(data)
 
 
-def _read_event(reply: Reply, at_ns: int, event: Mapping[str, Any]) -> None:
+def _read_event(reply: GenerationReply, at_ns: int, event: Mapping[str, Any]) -> None:
     if "error" in event:
         error = event["error"]
         reply.error = str(error["message"] if isinstance(error, dict) else error)

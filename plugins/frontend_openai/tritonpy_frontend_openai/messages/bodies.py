@@ -76,7 +76,7 @@ Block = (
 )
 
 
-class Message(Struct):
+class AnthropicMessage(Struct):
     """One message."""
 
     role: Literal["user", "assistant", "system"]
@@ -109,7 +109,7 @@ class Thinking(Struct):
 class CountTokensBody(ModelBody, kw_only=True):
     """The body of `POST /v1/messages/count_tokens`."""
 
-    messages: Annotated[list[Message], Meta(min_length=1)]
+    messages: Annotated[list[AnthropicMessage], Meta(min_length=1)]
     system: str | list[TextBlock] = ""
     tools: list[AnthropicTool] = field(default_factory=list)
     tool_choice: AnthropicToolChoice | None = None
@@ -157,7 +157,7 @@ def _system(system: str | Sequence[TextBlock]) -> list[ChatMessage]:
     return [ChatMessage("system", text)] if text else []
 
 
-def _messages(message: Message) -> list[ChatMessage]:
+def _messages(message: AnthropicMessage) -> list[ChatMessage]:
     """Return the messages of a chat for one message: results of tools are messages of their own."""
     if isinstance(message.content, str):
         return [ChatMessage(message.role, message.content)]

@@ -66,7 +66,7 @@ class NamedFunction(Struct):
     type: Literal["function"] = "function"
 
 
-class TextFormat(Struct):
+class ResponseTextFormat(Struct):
     """The required form of the text."""
 
     type: Literal["text", "json_object", "json_schema"] = "text"
@@ -79,7 +79,7 @@ class TextFormat(Struct):
 class TextOptions(Struct):
     """Options of the text."""
 
-    format: TextFormat = field(default_factory=TextFormat)
+    format: ResponseTextFormat = field(default_factory=ResponseTextFormat)
 
 
 class ReasoningOptions(Struct):
@@ -162,7 +162,7 @@ def input_messages(body: ResponseBody) -> list[ChatMessage]:
         elif item.type == "function_call_output":
             text = _text(item.output, "input")
             messages.append(ChatMessage("tool", text, tool_call_id=item.call_id))
-        elif item.type != "reasoning":  # models write their reasoning anew
+        elif item.type != "reasoning":  # models reason again
             raise unsupported("input", f"items of the type '{item.type}' are unknown here")
     return messages
 
@@ -182,7 +182,7 @@ def _tool(tool: ResponseTool) -> Tool:
     return Tool(FunctionDefinition(tool.name, tool.description, tool.parameters, tool.strict))
 
 
-def _format(given: TextFormat) -> ResponseFormat | None:
+def _format(given: ResponseTextFormat) -> ResponseFormat | None:
     if given.type == "text":
         return None
     schema = JsonSchemaFormat(given.name, given.schema, given.strict)
