@@ -124,6 +124,46 @@ def test_any_json_gets_a_response_or_a_clear_error(live, engine, members, path):
         assert reply.error["message"]
 
 
+# A valid body for each further call; the values of its members are replaced by any JSON.
+VALID = {
+    "/v1/messages": {"max_tokens": 5, "messages": [{"role": "user", "content": "x"}]},
+    "/v1/messages/count_tokens": {"messages": [{"role": "user", "content": "x"}]},
+    "/v1/responses": {"input": "x"},
+    "/tokenize": {"prompt": "x"},
+    "/detokenize": {"tokens": [1]},
+    "/rerank": {"query": "x", "documents": ["y"]},
+    "/score": {"text_1": "x", "text_2": ["y"]},
+}
+NAMES = sorted(
+    {name for body in VALID.values() for name in body}
+    | {"system", "tools", "tool_choice", "thinking", "stop_sequences", "text", "reasoning"}
+    | {"instructions", "previous_response_id", "metadata", "store", "stream", "top_n"}
+)
+
+
+@settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    path=strategies.sampled_from(sorted(VALID)),
+    members=strategies.dictionaries(strategies.sampled_from(NAMES), JSON, max_size=3),
+    role=JSON,
+    content=JSON,
+)
+def test_any_json_gets_a_response_or_a_clear_error_from_the_further_calls(
+    live, path, members, role, content
+):
+    body = {"model": "story", **VALID[path], **members}
+    if "messages" not in members and "messages" in VALID[path]:
+        body["messages"] = [{"role": role, "content": content}, *VALID[path]["messages"]]
+    reply = live.call("POST", path, json.dumps(body).encode())
+    assert reply.status in {200, 400, 404}, reply.body
+    if reply.status != 200:
+        assert reply.error["message"]
+
+
 def test_a_request_while_the_server_stops_is_refused(live):
     live.frontend._application.draining = True
     reply = live.chat()

@@ -22,7 +22,7 @@ def config_of(engine, name="story"):
 
 
 @pytest.fixture
-def question(live, engine):
+def tokens_live(live, engine):
     """The frontend with a model that answers tokenize requests: each character is a token."""
     engine.add("story", config_of(engine) + TOKENIZE)
 
@@ -53,23 +53,23 @@ def post(live, path, **members):
     return live.call("POST", path, {"model": "story", **members})
 
 
-def test_a_model_returns_its_tokens(question):
-    reply = post(question, "/tokenize", prompt="Hi")
+def test_a_model_returns_its_tokens(tokens_live):
+    reply = post(tokens_live, "/tokenize", prompt="Hi")
     assert reply.json == {"count": 3, "tokens": [94, 72, 105], "token_strs": None}
     plain = post(
-        question, "/tokenize", prompt="Hi", add_special_tokens=False, return_token_strs=True
+        tokens_live, "/tokenize", prompt="Hi", add_special_tokens=False, return_token_strs=True
     )
     assert plain.json == {"count": 2, "tokens": [72, 105], "token_strs": ["H", "i"]}
-    assert post(question, "/detokenize", tokens=[72, 105]).json == {"prompt": "Hi"}
+    assert post(tokens_live, "/detokenize", tokens=[72, 105]).json == {"prompt": "Hi"}
 
 
-def test_the_tokens_of_a_chat_are_those_of_its_prompt(question):
+def test_the_tokens_of_a_chat_are_those_of_its_prompt(tokens_live):
     chat = [{"role": "user", "content": "Hi"}]
-    tokens = post(question, "/tokenize", messages=chat).json["tokens"]
+    tokens = post(tokens_live, "/tokenize", messages=chat).json["tokens"]
     assert "".join(map(chr, tokens)) == "<user>Hi<assistant>"
-    tokens = post(question, "/tokenize", messages=chat, add_generation_prompt=False).json["tokens"]
+    tokens = post(tokens_live, "/tokenize", messages=chat, add_generation_prompt=False).json["tokens"]
     assert "".join(map(chr, tokens)) == "<user>Hi"
-    counted = post(question, "/v1/messages/count_tokens", messages=chat, system="S")
+    counted = post(tokens_live, "/v1/messages/count_tokens", messages=chat, system="S")
     assert counted.json == {"input_tokens": len("<system>S<user>Hi<assistant>")}
 
 
