@@ -67,7 +67,9 @@ def test_the_tokens_of_a_chat_are_those_of_its_prompt(tokens_live):
     chat = [{"role": "user", "content": "Hi"}]
     tokens = post(tokens_live, "/tokenize", messages=chat).json["tokens"]
     assert "".join(map(chr, tokens)) == "<user>Hi<assistant>"
-    tokens = post(tokens_live, "/tokenize", messages=chat, add_generation_prompt=False).json["tokens"]
+    tokens = post(tokens_live, "/tokenize", messages=chat, add_generation_prompt=False).json[
+        "tokens"
+    ]
     assert "".join(map(chr, tokens)) == "<user>Hi"
     counted = post(tokens_live, "/v1/messages/count_tokens", messages=chat, system="S")
     assert counted.json == {"input_tokens": len("<system>S<user>Hi<assistant>")}
