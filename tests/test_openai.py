@@ -101,6 +101,40 @@ def test_chats_and_streams(serve: Serve, repository: Path, processes: int) -> No
         assert answer_of(client) == "how are you "
 
 
+def test_the_api_is_served_on_the_port_of_the_http_frontend(serve: Serve, repository: Path) -> None:
+    flags = (f"--model-repository={repository}", "--openai-mount=true")
+    with serve(*flags) as served:
+        assert "openai listens on the port of the HTTP frontend" in served.log
+        served.ports["openai"] = served.ports["http"]
+        with client_of(served) as client:
+            assert answer_of(client) == "how are you "
+            assert parts_of(client) == ["how ", "are ", "you "]
+            assert client.responses.create(model="echo", input="good day").output_text
+        assert served.request("/v2/models/echo").json()["name"] == "echo"
+        assert served.request("/v2/health/ready").status == 200
+        assert served.request("/v1/nothing").json()["error"]["message"] == "Not Found"
+        assert "error" in served.request("/nothing").json()
+        body = {"model": "echo", "messages": [{"role": "user", "content": "forever"}],
+                "stream": True}  # fmt: skip
+        connection = http.client.HTTPConnection("127.0.0.1", served.ports["http"], timeout=60)
+        with contextlib.closing(connection):
+            connection.request("POST", "/v1/chat/completions", json.dumps(body))
+            with contextlib.closing(connection.getresponse()) as response:
+                assert b"forever" in response.read(4096)
+        served.wait_until_logged("a request was cancelled")
+
+
+def test_a_mounted_api_needs_the_http_frontend_in_one_process(
+    serve: Serve, repository: Path
+) -> None:
+    flags = (f"--model-repository={repository}", "--openai-mount=true")
+    with serve(*flags, "--allow-http=false") as served:
+        served.wait_until_logged("mount has no effect without the HTTP frontend")
+    with serve(*flags, "--frontend-processes=2", until=None) as refused:
+        assert refused.wait_until_exit() != 0
+        assert "cannot be used with several frontend processes" in refused.log
+
+
 def test_routes_and_keys(serve: Serve, repository: Path, tmp_path: Path) -> None:
     made = subprocess.run(
         [sys.executable, "-m", "tritonpy", "api-key", "new", "--name", "ann", "--infer", "best"],

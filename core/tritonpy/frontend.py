@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tritonpy.api.frontend import (
         Frontend,
         FrontendContext,
+        HttpMounts,
         SharedPort,
         Transport,
     )
@@ -92,6 +93,7 @@ __all__ = [
     "FrontendHost",
     "FrontendHostContext",
     "HttpConnectionOptions",
+    "HttpMounts",
     "HttpTlsOptions",
     "LogChanges",
     "LogSettings",
@@ -153,6 +155,7 @@ __getattr__ = lazy_names(
         "tritonpy.api.frontend": (
             "Frontend",
             "FrontendContext",
+            "HttpMounts",
             "Transport",
             "SharedPort",
         ),

@@ -44,6 +44,28 @@ class SharedPort(Protocol):
         """The address `host:port` for clients."""
 
 
+class HttpMounts:
+    """The ASGI applications of other frontends that the HTTP frontend serves on its port.
+
+    `is_served` is set by the HTTP frontend.
+    """
+
+    def __init__(self) -> None:
+        self._mounted: list[tuple[Callable[[str], bool], Any]] = []
+        self.is_served = False
+
+    def add(self, handles: Callable[[str], bool], application: Any) -> None:
+        """Serve the paths for which `handles` returns True with an application."""
+        self._mounted.append((handles, application))
+
+    def find(self, path: str) -> Any:
+        """Return the application for a path, None if there is none."""
+        for handles, application in self._mounted:
+            if handles(path):
+                return application
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class FrontendContext:
     """The environment of a frontend.
@@ -61,6 +83,7 @@ class FrontendContext:
     - `memory`: the frontend reserves here what it stores for clients: bodies, decompressed data
       and unread responses.
     - `gpus`: the GPUs of the server; none in a frontend process.
+    - `http_mounts`: a frontend may add its ASGI application here instead of opening a port.
     """
 
     host: str
@@ -73,6 +96,7 @@ class FrontendContext:
     memory: RequestMemory = field(default_factory=RequestMemory)
     single_port: SharedPort | None = None
     gpus: Device = field(default_factory=NoDevice)
+    http_mounts: HttpMounts = field(default_factory=HttpMounts)
 
 
 class Frontend(ABC):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from tritonpy_config.options import NoOptions, Options
 from tritonpy_metrics import ModelMetrics
-from tritonpy_types import InferRequest
+from tritonpy_types import InferRequest, InferResponse
 
 
 class OrderedRequestQueue(ABC):
@@ -68,6 +68,8 @@ class Sharing(ABC):
     """
 
     Options: ClassVar[type[Options]] = NoOptions
+    counts_responses = False
+    """Whether `responded` is to be called."""
 
     def __init__(self, options: Any, metrics: ModelMetrics) -> None:
         self.options = options
@@ -83,6 +85,9 @@ class Sharing(ABC):
         They are kept in `InferRequest.headers`.
         """
         return frozenset()
+
+    def responded(self, request: InferRequest, response: InferResponse) -> None:
+        """Record a response of an admitted request (optional), before the client gets it."""
 
     def ended(self, request: InferRequest) -> None:
         """Record the end of an admitted request (optional); called once for each.

@@ -111,6 +111,8 @@ class _CountedSink(Sink):
         self._sharing = sharing
 
     def put(self, request: InferRequest, response: InferResponse) -> None:
+        if self._sharing.counts_responses:
+            self._sharing.responded(request, response)
         if response.final:
             self._sharing.ended(request)
         self.sink.put(request, response)

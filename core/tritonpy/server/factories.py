@@ -15,7 +15,7 @@ from urllib.parse import urlparse
 
 from tritonpy.api.authenticator import Authenticator
 from tritonpy.api.device import Device, NoDevice, missing_plugin
-from tritonpy.api.frontend import Frontend, FrontendContext
+from tritonpy.api.frontend import Frontend, FrontendContext, HttpMounts
 from tritonpy.api.observer import Observer
 from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.api.repo_agent import RepoAgent
@@ -130,6 +130,7 @@ def make_frontends(
 ) -> dict[str, Frontend]:
     """Return the enabled frontends by name; a transport that carries one provides its class."""
     frontends: dict[str, Frontend] = {}
+    http_mounts = HttpMounts()
     class_of = frontend_classes(plugins, config.transport)
     for name, raw in config.enabled_frontends(plugins.table("tritonpy_frontends")).items():
         kind = class_of(name)
@@ -145,6 +146,7 @@ def make_frontends(
             memory=memory,
             single_port=single_port if kind.protocols else None,
             gpus=gpus,
+            http_mounts=http_mounts,
         )
         frontends[name] = kind(options, context)
     return frontends

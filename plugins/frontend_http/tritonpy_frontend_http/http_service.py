@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tritonpy import Engine
-from tritonpy.frontend import FlowControl, FrontendContext
+from tritonpy.frontend import FlowControl, FrontendContext, HttpMounts
 from tritonpy_frontend_http.generate.body import BodyReader
 from tritonpy_frontend_http.infer_calls import InferCalls
 from tritonpy_frontend_http.options import HttpOptions
@@ -45,11 +45,28 @@ class HttpService:
             from tritonpy_frontend_http.guarded_application import GuardedApplication
 
             application = GuardedApplication(self._root, self.access)
+        context.http_mounts.is_served = True
+        application = _MountedApplications(application, context.http_mounts)
         self.application = LoggedApplication(application, log)
 
     def import_routes(self) -> None:
         """Start to import the management routes. The server is ready without them."""
         self._root.import_routes()
+
+
+class _MountedApplications:
+    """An ASGI application that passes calls to those of other frontends, or to its own.
+
+    Mounted applications authorize their calls themselves.
+    """
+
+    def __init__(self, own: Any, mounts: HttpMounts) -> None:
+        self._own = own
+        self._mounts = mounts
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        application = self._mounts.find(scope["path"]) or self._own
+        await application(scope, receive, send)
 
 
 def _access(engine: Engine, options: HttpOptions, context: FrontendContext) -> HttpAccess | None:

@@ -78,6 +78,10 @@ class Application:
         self._calls = _TRITON_CALLS if self._is_triton else _CALLS
         self.draining = False
 
+    def handles(self, path: str) -> bool:
+        """Return whether a path belongs to the API."""
+        return path in self._calls or path.startswith("/v1/") or path in _HEALTH
+
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         headers = _headers(scope)
         style: ErrorStyle = "triton" if self._is_triton else "openai"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import ClassVar
 
-from tritonpy import Engine, Options
+from tritonpy import Engine, Options, StartupError
 from tritonpy.frontend import (
     Acceptor,
     ClaimedAddress,
@@ -44,6 +44,11 @@ class OpenAiFrontend(Frontend):
     async def start(self, engine: Engine) -> None:
         """Listen. Raises StartupError if the address is unavailable or a TLS file is invalid."""
         options, log = self.options, self.context.log
+        if options.mount:
+            self._application = Application(engine, options, self.context)
+            self.context.http_mounts.add(self._application.handles, self._application)
+            self._address = "the port of the HTTP frontend"
+            return
         tls = None
         if options.tls.on:
             tls = http_tls_context(options.tls, "frontends.openai.tls", log)
@@ -55,9 +60,19 @@ class OpenAiFrontend(Frontend):
         self._server = HttpServer("OpenAI", self._application, log, connection, tls, Acceptor)
         self._server.serve([listening])
 
+    async def serving(self) -> None:
+        """Report a frontend that no port serves."""
+        if self.options.mount and not self.context.http_mounts.is_served:
+            self.context.log.error("frontends.openai.mount has no effect without the HTTP frontend")
+
     def claim(self) -> ClaimedAddress:
         """Reserve the address for several processes. Raises StartupError if it is unavailable."""
         options = self.options
+        if options.mount:
+            raise StartupError(
+                "frontends.openai.mount cannot be used with several frontend processes: give the "
+                "frontend a port of its own"
+            )
         host = options.host or self.context.host
         return claim_address(_PROTOCOL, host, options.port, reuse=options.reuse_port)
 
@@ -81,12 +96,15 @@ class OpenAiFrontend(Frontend):
     async def drain(self) -> None:
         """Refuse new connections and requests with 503; wait until all responses are delivered."""
         server = self._server
-        if server is None or self._application is None:
+        if self._application is None:
             return
         self._application.draining = True
-        server.refuse_new_connections()
-        await server.answered()
+        if server is not None:
+            server.refuse_new_connections()
+            await server.answered()
         await self._application.inference.finish_background()
+        if server is None:  # the HTTP frontend waits for the calls on its port
+            return
         await delivered(
             lambda: sum([unread(each.transport) for each in server.server_state.connections])
         )
@@ -100,5 +118,8 @@ class OpenAiFrontend(Frontend):
             await self._application.inference.stop()
 
     def address(self) -> str:
-        """Return `host:port`, the address for clients; empty before `start`."""
+        """Return `host:port`, the address for clients; empty before `start`.
+
+        A mounted frontend has the address of the HTTP frontend, and says so.
+        """
         return self._address

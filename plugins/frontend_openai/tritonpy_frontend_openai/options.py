@@ -62,6 +62,10 @@ class OpenAiOptions(HttpConnectionOptions, frozen=True):
     host: Annotated[
         str | None, Meta(description="Address to listen on instead of the server's")
     ] = None
+    mount: Annotated[
+        bool,
+        Meta(description="Serve on the port of the HTTP frontend instead of a port of its own"),
+    ] = False
     reuse_port: Annotated[
         bool, Meta(description="Let several servers listen on the port (SO_REUSEPORT)")
     ] = False

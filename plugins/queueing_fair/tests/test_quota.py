@@ -74,3 +74,28 @@ def test_the_average_rate_never_exceeds_the_limit(pauses, rate, burst):
         assert let_in <= burst + rate * now / SECOND + 1e-6
         if wait_s:
             assert wait_s == pytest.approx((1 - quota._left) / rate)
+
+
+def test_tokens_are_paid_afterwards():
+    quota = Quota(Tenant(output_tokens_per_s=10, token_burst_s=2), 0)
+    assert quota.try_acquire(0) == 0
+    quota.use_tokens(500, 50, 0)  # more than the 20 that were left
+    assert quota.try_acquire(0) == 3
+    assert quota.limit == "10 output tokens per second"
+    assert quota.try_acquire(2 * SECOND) == 1
+    assert quota.try_acquire(3 * SECOND) == 0
+
+
+def test_prompts_and_responses_have_rates_of_their_own():
+    quota = Quota(Tenant(input_tokens_per_s=100, output_tokens_per_s=10, token_burst_s=1), 0)
+    quota.use_tokens(300, 5, 0)
+    assert (quota.try_acquire(0), quota.limit) == (2, "100 input tokens per second")
+    quota.use_tokens(0, 105, 2 * SECOND)
+    assert (quota.try_acquire(2 * SECOND) > 0, quota.limit) == (True, "10 output tokens per second")
+
+
+def test_a_quota_with_a_debt_is_not_idle():
+    quota = Quota(Tenant(input_tokens_per_s=1, token_burst_s=1), 0)
+    quota.use_tokens(5, 0, 0)
+    assert not quota.is_idle(4 * SECOND)
+    assert quota.is_idle(5 * SECOND)

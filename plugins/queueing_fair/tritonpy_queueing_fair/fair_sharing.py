@@ -6,13 +6,14 @@ import threading
 from collections.abc import Callable
 from typing import ClassVar
 
-from tritonpy import InferRequest, Options, ResourceExhausted, now_ns
+from tritonpy import InferRequest, InferResponse, Options, ResourceExhausted, now_ns
 from tritonpy.metrics import MetricKind, ModelMetrics
 from tritonpy.scheduling import Sharing
 from tritonpy_queueing_fair.fair_queue import FairQueue
 from tritonpy_queueing_fair.options import FairOptions
 from tritonpy_queueing_fair.quota import Quota
 from tritonpy_queueing_fair.tenant_name import tenant_name
+from tritonpy_queueing_fair.tokens import TokenCounter
 
 REFUSED, OTHERS = "tritonpy_refused_requests", "<other>"
 _MIN_LIMIT = 256
@@ -36,6 +37,11 @@ class FairSharing(Sharing):
         self._clock = clock
         self._lock = threading.Lock()
         self._quotas: dict[str, Quota] = {}
+        self._tokens = TokenCounter()
+        self.counts_responses = any(
+            each.input_tokens_per_s or each.output_tokens_per_s
+            for each in (options.default, *options.tenants.values())
+        )
         self._limit = _MIN_LIMIT  # number of quotas before idle ones are removed
         family = metrics.family(
             REFUSED, "Number of requests beyond their tenant's quota", MetricKind.COUNTER
@@ -61,9 +67,17 @@ class FairSharing(Sharing):
     def headers(self) -> frozenset[str]:
         return frozenset({self._header} - {""})
 
+    def responded(self, request: InferRequest, response: InferResponse) -> None:
+        name = tenant_name(request, self._header)
+        with self._lock:
+            inputs, outputs = self._tokens.count(request, response)
+            if inputs or outputs:
+                self._quotas[name].use_tokens(inputs, outputs, self._clock())
+
     def ended(self, request: InferRequest) -> None:
         name = tenant_name(request, self._header)
         with self._lock:
+            self._tokens.forget(request)
             self._quotas[name].release()
 
     def new_queue(self) -> FairQueue:

@@ -26,6 +26,18 @@ class Tenant(Options, frozen=True):
         ),
     ] = 0.0
     concurrent: Annotated[int, Meta(ge=0, description="Maximum number of requests in flight.")] = 0
+    input_tokens_per_s: Annotated[
+        float,
+        Meta(ge=0, description="Average number of prompt tokens of language models per second."),
+    ] = 0.0
+    output_tokens_per_s: Annotated[
+        float,
+        Meta(ge=0, description="Average number of generated tokens of language models per second."),
+    ] = 0.0
+    token_burst_s: Annotated[
+        float,
+        Meta(gt=0, description="Tokens at once after an idle time: those of this many seconds."),
+    ] = 60.0
 
     @property
     def burst_size(self) -> float:

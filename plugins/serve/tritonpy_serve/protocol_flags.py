@@ -272,6 +272,13 @@ _G = "OpenAI"
 OPENAI = (
     Flag("allow-openai", _G, boolean, "Serve OpenAI's API.", path="frontends.openai"),
     Flag("openai-address", _G, plain, "Address to bind to.", path="frontends.openai.host"),
+    Flag(
+        "openai-mount",
+        _G,
+        boolean,
+        "Serve OpenAI's API on the port of the HTTP frontend.",
+        path="frontends.openai.mount",
+    ),
     Flag("openai-port", _G, integer, "Port (default 9000).", path="frontends.openai.port"),
     Flag(
         "openai-compat",
