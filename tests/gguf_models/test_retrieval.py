@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -58,7 +59,8 @@ def test_embeddings_of_similar_sentences_are_close(client: openai.OpenAI) -> Non
     answer = client.embeddings.create(model="embed", input=list(SENTENCES))
     cat, kitten, stocks = (np.array(each.embedding) for each in answer.data)
     assert len(cat) == 384
-    assert cat @ kitten > 0.5 > 0.2 > cat @ stocks
+    assert cat @ kitten > 0.5
+    assert cat @ stocks < 0.2
     assert answer.usage.prompt_tokens > 15
 
 
@@ -75,7 +77,7 @@ def test_documents_are_ranked_by_their_embeddings(
     ("question", "fact"),
     [
         ("Who built the lighthouse of Port Amber?", "Lindqvist"),
-        ("How long does the ferry to Skarn take?", "forty minutes"),
+        ("How long does the ferry to Skarn take?", "(forty|40) minutes"),
         ("Who is the mayor?", "Jonas Feld"),
     ],
 )
@@ -86,7 +88,7 @@ def test_questions_are_answered_from_the_documents(
         model="answer", messages=[{"role": "user", "content": question}], stream=True
     )
     parts = [each.choices[0].delta.content or "" for each in stream if each.choices]
-    assert fact in "".join(parts)
+    assert re.search(fact, "".join(parts))
     assert len(parts) > 3
 
 

@@ -73,7 +73,7 @@ def test_the_average_rate_never_exceeds_the_limit(pauses, rate, burst):
         let_in += not wait_s
         assert let_in <= burst + rate * now / SECOND + 1e-6
         if wait_s:
-            assert wait_s == pytest.approx((1 - quota._left) / rate)
+            assert wait_s == pytest.approx((1 - quota._requests.left) / rate)
 
 
 def test_tokens_are_paid_afterwards():

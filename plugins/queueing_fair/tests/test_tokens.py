@@ -38,7 +38,7 @@ def test_reported_tokens_are_counted_and_those_of_the_prompt_once():
     assert counter.count(given, response(given, 2, 7)) == (7, 2)
 
 
-def test_tokens_that_nobody_reports_are_estimated():
+def test_unreported_tokens_are_estimated():
     counter, given = TokenCounter(), request()
     assert counter.count(given, response(given)) == (3, 2)  # 10 and 5 bytes
     assert counter.count(given, response(given)) == (0, 2)

@@ -28,11 +28,11 @@ class Tenant(Options, frozen=True):
     concurrent: Annotated[int, Meta(ge=0, description="Maximum number of requests in flight.")] = 0
     input_tokens_per_s: Annotated[
         float,
-        Meta(ge=0, description="Average number of prompt tokens of language models per second."),
+        Meta(ge=0, description="Average number of tokens of prompts per second."),
     ] = 0.0
     output_tokens_per_s: Annotated[
         float,
-        Meta(ge=0, description="Average number of generated tokens of language models per second."),
+        Meta(ge=0, description="Average number of generated tokens per second."),
     ] = 0.0
     token_burst_s: Annotated[
         float,

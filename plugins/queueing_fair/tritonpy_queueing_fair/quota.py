@@ -9,11 +9,16 @@ _RETRY_S = 1.0  # retry time for a tenant with too many requests in flight
 
 
 class _Bucket:
-    """What is left of a rate: it fills up to `size`, and may become negative."""
+    """What is left of a rate: it fills up to `size`, and may become negative.
 
-    __slots__ = ("_refilled_ns", "left", "rate", "size")
+    Less than `least` is not enough for a request.
+    """
 
-    def __init__(self, rate: float, size: float, now_ns: int) -> None:
+    __slots__ = ("_refilled_ns", "kind", "least", "left", "rate", "size")
+
+    def __init__(self, kind: str, rate: float, size: float, least: float, now_ns: int) -> None:
+        self.kind = kind
+        self.least = least
         self.rate = rate
         self.size = size
         self.left = size
@@ -34,33 +39,25 @@ class Quota:
     known only when it has ended. The next one waits until the rest is no longer negative.
     """
 
-    __slots__ = ("_input", "_limit", "_output", "_requests", "_tenant", "open")
+    __slots__ = ("_input", "_output", "_requests", "_tenant", "open")
 
     def __init__(self, tenant: Tenant, now_ns: int) -> None:
         self.open = 0
         self._tenant = tenant
-        self._limit = ""
-        self._requests = _Bucket(tenant.requests_per_s, tenant.burst_size, now_ns)
-        self._input, self._output = (
-            _Bucket(rate, max(1.0, rate * tenant.token_burst_s), now_ns)
-            for rate in (tenant.input_tokens_per_s, tenant.output_tokens_per_s)
-        )
+        burst_s = tenant.token_burst_s
+        inputs, outputs = tenant.input_tokens_per_s, tenant.output_tokens_per_s
+        self._requests = _Bucket("requests", tenant.requests_per_s, tenant.burst_size, 1, now_ns)
+        self._input = _Bucket("input tokens", inputs, inputs * burst_s, 0, now_ns)
+        self._output = _Bucket("output tokens", outputs, outputs * burst_s, 0, now_ns)
 
     def try_acquire(self, now_ns: int) -> float:
         """Admit one more request and return 0, or return the seconds after which to retry."""
-        tenant = self._tenant
-        if tenant.concurrent and self.open >= tenant.concurrent:
-            self._limit = f"{tenant.concurrent} in flight"
+        if self._is_full:
             return _RETRY_S
-        for bucket, kind, least in (
-            (self._input, " input tokens", 0.0),
-            (self._output, " output tokens", 0.0),
-            (self._requests, "", 1.0),
-        ):
-            if bucket.rate and (left := bucket.refill(now_ns)) < least:
-                self._limit = f"{bucket.rate:g}{kind} per second"
-                return (least - left) / bucket.rate
-        if tenant.requests_per_s:
+        for bucket in (self._input, self._output, self._requests):
+            if bucket.rate and (left := bucket.refill(now_ns)) < bucket.least:
+                return (bucket.least - left) / bucket.rate
+        if self._requests.rate:
             self._requests.left -= 1
         self.open += 1
         return 0.0
@@ -74,8 +71,18 @@ class Quota:
 
     @property
     def limit(self) -> str:
-        """The limit that refused the last request, as text."""
-        return self._limit
+        """The exhausted limit, as text."""
+        if self._is_full:
+            return f"{self._tenant.concurrent} in flight"
+        for bucket in (self._input, self._output):
+            if bucket.rate and bucket.left < bucket.least:
+                return f"{bucket.rate:g} {bucket.kind} per second"
+        return f"{self._requests.rate:g} per second"
+
+    @property
+    def _is_full(self) -> bool:
+        limit = self._tenant.concurrent
+        return bool(limit) and self.open >= limit
 
     def release(self) -> None:
         """Record the end of a request."""

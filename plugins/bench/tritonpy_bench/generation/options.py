@@ -96,7 +96,7 @@ class GenerationOptions(msgspec.Struct, kw_only=True, frozen=True):
 
 def make_generation_options(named: Mapping[str, Any], model: str | None) -> GenerationOptions:
     """Return options from flags by name. Raises BadUsage."""
-    given = {
+    given: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in named.items()
     }
     name = model or given.pop("model", None)
