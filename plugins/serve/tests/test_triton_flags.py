@@ -55,6 +55,7 @@ OWN = [
     *(
         f"openai-{name}"
         for name in (
+            "mount",
             "address",
             "port",
             "compat",
