@@ -15,7 +15,8 @@ import numpy as np
 import openai
 import pytest
 
-from tests.conftest import LISTENS, ROOT, Serve, ServerProcess
+from tests.conftest import ROOT, Serve, ServerProcess
+from tests.gguf_models.conftest import ready_server
 
 EXAMPLE = ROOT / "examples" / "retrieval"
 SENTENCES = ("A cat sleeps on the sofa.", "A kitten naps on the couch.", "Stock prices fell today.")
@@ -42,17 +43,8 @@ def served(
     models = tmp_path_factory.mktemp("retrieval") / "models"
     shutil.copytree(EXAMPLE / "models", models, ignore=shutil.ignore_patterns("*.gguf"))
     make_models(models)
-    with serve(f"--model-repository={models}", "--openai-port=0", until=None) as running:
-        running.wait_until_logged("ready: ", timeout_s=120)
-        running.ports.update((name, int(port)) for name, port in LISTENS.findall(running.log))
+    with ready_server(serve, f"--model-repository={models}") as running:
         yield running
-
-
-@pytest.fixture
-def client(served: ServerProcess) -> Iterator[openai.OpenAI]:
-    url = f"http://127.0.0.1:{served.ports['openai']}/v1"
-    with openai.OpenAI(base_url=url, api_key="none", max_retries=0, timeout=120) as connected:
-        yield connected
 
 
 def test_embeddings_of_similar_sentences_are_close(client: openai.OpenAI) -> None:

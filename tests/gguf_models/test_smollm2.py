@@ -14,7 +14,8 @@ import anthropic
 import openai
 import pytest
 
-from tests.conftest import LISTENS, ROOT, Serve, ServerProcess
+from tests.conftest import ROOT, Serve, ServerProcess
+from tests.gguf_models.conftest import ready_server
 
 QUESTION = [{"role": "user", "content": "What is the capital of Italy? Answer in one word."}]
 CITY = {
@@ -27,17 +28,8 @@ CITY = {
 
 @pytest.fixture(scope="module")
 def served(serve: Serve, smollm2: Path) -> Iterator[ServerProcess]:
-    with serve(str(smollm2), "--openai-port=0", until=None) as running:
-        running.wait_until_logged("ready: ", timeout_s=120)
-        running.ports.update((name, int(port)) for name, port in LISTENS.findall(running.log))
+    with ready_server(serve, str(smollm2)) as running:
         yield running
-
-
-@pytest.fixture
-def client(served: ServerProcess) -> Iterator[openai.OpenAI]:
-    url = f"http://127.0.0.1:{served.ports['openai']}/v1"
-    with openai.OpenAI(base_url=url, api_key="none", max_retries=0, timeout=120) as connected:
-        yield connected
 
 
 def test_the_template_and_the_special_tokens_come_from_the_file(client: openai.OpenAI) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 
 import numpy as np
+import psutil
 import pytest
 
 from tritonpy import TritonError
@@ -92,6 +94,10 @@ def text_of(results):
 def message_of(results):
     [error] = results
     return error.message()
+
+
+def failed(results):
+    return any(hasattr(each, "message") for each in results)
 
 
 def count_of(results, name):
@@ -294,6 +300,26 @@ def test_a_cancelled_request_ends_at_its_next_token(add, serve):
         waiting.stop_stream()
     assert text_of(refused) in {"byes", "bno"}
     assert results[-1].message() == "Request was cancelled"
+
+
+def has_engine(process):
+    with contextlib.suppress(psutil.Error):
+        return any("xllamacpp" in each.path for each in process.memory_maps())
+    return False
+
+
+def test_a_killed_worker_fails_its_streams_and_restarts(add, serve):
+    add("tiny", {"parallel": 1})
+    with serve() as server:
+        [worker] = filter(has_engine, psutil.Process().children(recursive=True))
+        started = [start(server, "a", flag("stream"), sampling=FOREVER) for _ in range(30)]
+        eventually(lambda: any(results for _, results in started))
+        worker.kill()
+        for client, _ in started:
+            client.stop_stream()
+        assert sum(failed(results) for _, results in started) > 10
+        eventually(lambda: not failed(ask(server, "b", sampling=WORD)))
+        assert text_of(ask(server, "b", sampling=WORD)) in {"byes", "bno"}
 
 
 def test_more_requests_than_run_at_a_time_are_all_answered(add, serve):

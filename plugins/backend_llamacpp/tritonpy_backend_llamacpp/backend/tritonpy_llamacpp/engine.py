@@ -41,8 +41,8 @@ from tritonpy_text_backend.contract import (
     text_response,
 )
 from tritonpy_text_backend.metrics import GenerationMetrics
+from tritonpy_text_backend.request_tasks import RequestTasks
 
-_CHECK_S = 0.02  # interval of the checks for cancelled requests
 _SOCKET_TIMEOUT_S = 60
 _FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
 _POOLING = {
@@ -78,24 +78,13 @@ class LlamaEngine:
             f"{settings.context} tokens of context"
         )
         self._threads = ThreadPoolExecutor(settings.parallel, "llamacpp")
-        # Tasks and their response senders; None for a cancelled task.
-        self._tasks: dict[asyncio.Task[None], Any] = {}
-        self._watcher: asyncio.Task[None] | None = None
+        # llama.cpp ends a cancelled request at its next token.
+        self._requests = RequestTasks(self._answer_one)
         self._waiting = self._running = 0
 
     async def answer(self, requests: Sequence[Any]) -> None:
         """Answer requests; return when all of them have their final response."""
-        loop = asyncio.get_running_loop()
-        if self._watcher is None:
-            self._watcher = loop.create_task(self._cancel_abandoned())
-        tasks = []
-        for request in requests:
-            sender = request.get_response_sender()
-            task = loop.create_task(self._answer_one(request, sender))
-            self._tasks[task] = sender
-            task.add_done_callback(self._tasks.pop)
-            tasks.append(task)
-        await asyncio.wait(tasks)
+        await self._requests.run(requests)
 
     def close(self) -> None:
         """Stop the engine. No request may be in flight."""
@@ -257,15 +246,6 @@ class LlamaEngine:
                 metrics.observe(
                     "time_per_output_token_seconds", (ended - first) / (usage.output_tokens - 1)
                 )
-
-    async def _cancel_abandoned(self) -> None:
-        """Cancel the tasks of cancelled requests. llama.cpp then stops at the next token."""
-        while True:
-            await asyncio.sleep(_CHECK_S)
-            for task, sender in list(self._tasks.items()):
-                if sender is not None and sender.is_cancelled():
-                    self._tasks[task] = None  # cancel it once
-                    task.cancel()
 
 
 class _Completion:

@@ -18,10 +18,10 @@ from tritonpy_text_backend.contract import (
     read_tokenize_request,
     returned_outputs,
 )
+from tritonpy_text_backend.request_tasks import RequestTasks
 from tritonpy_vllm.calls import AdapterFault, GenerateCall, read_embedding, read_generate
 from tritonpy_vllm.responses import output_response
 
-_CHECK_S = 0.02  # interval of the checks for cancelled requests
 _FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
 
 
@@ -51,23 +51,12 @@ class VllmEngine:
         # An invalid parameter, or a prompt that is too long.
         self._client_errors = _client_errors()
         self._tasks: frozenset[str] = frozenset()  # what the engine supports, once it was asked
-        # Tasks and their response senders; None for a cancelled task.
-        self._running: dict[asyncio.Task[None], Any] = {}
-        self._watcher: asyncio.Task[None] | None = None
+        # vLLM aborts the request of a cancelled task within one step.
+        self._requests = RequestTasks(self._answer_one)
 
     async def answer(self, requests: Sequence[Any]) -> None:
         """Answer requests; return when all of them have their final response."""
-        loop = asyncio.get_running_loop()
-        if self._watcher is None:
-            self._watcher = loop.create_task(self._cancel_abandoned())
-        tasks = []
-        for request in requests:
-            sender = request.get_response_sender()
-            task = loop.create_task(self._answer_one(request, sender))
-            self._running[task] = sender
-            task.add_done_callback(self._running.pop)
-            tasks.append(task)
-        await asyncio.wait(tasks)
+        await self._requests.run(requests)
 
     async def check_health(self) -> None:
         """Raise if the engine is dead."""
@@ -149,15 +138,6 @@ class VllmEngine:
         from vllm.lora.request import LoRARequest
 
         return LoRARequest(name, self._adapter_ids[name], self._adapters[name])
-
-    async def _cancel_abandoned(self) -> None:
-        """Cancel the tasks of cancelled requests. vLLM then aborts them within one step."""
-        while True:
-            await asyncio.sleep(_CHECK_S)
-            for task, sender in list(self._running.items()):
-                if sender is not None and sender.is_cancelled():
-                    self._running[task] = None  # cancel it once
-                    task.cancel()
 
 
 def _client_errors() -> tuple[type[Exception], ...]:
