@@ -10,6 +10,7 @@ import openai
 import pytest
 
 from tritonpy import Internal
+from tritonpy_frontend_openai.responses.call import ResponsesCall
 
 from .conftest import TEMPLATE, WAIT_S
 
@@ -164,6 +165,8 @@ def test_a_background_response_is_answered_before_the_model_does(live, engine):
     queued = responses.create(model="story", input="Hi", background=True)
     assert (queued.status, queued.output, queued.background) == ("queued", [], True)
     assert responses.retrieve(queued.id).status == "queued"
+    with pytest.raises(openai.BadRequestError, match="is not complete: continue it later"):
+        responses.create(model="story", input="And?", previous_response_id=queued.id)
     go.set()
     eventually(lambda: responses.retrieve(queued.id).status == "completed")
     assert responses.retrieve(queued.id).output_text == "Done"
@@ -195,6 +198,15 @@ def test_a_failed_background_response_says_why(live, engine):
     queued = live.client.responses.create(model="story", input="Hi", background=True)
     eventually(lambda: live.client.responses.retrieve(queued.id).status == "failed")
     assert live.client.responses.retrieve(queued.id).error.message == "the engine broke"
+
+
+def test_an_unexpected_failure_of_a_background_response_has_no_details(live, engine, monkeypatch):
+    monkeypatch.setattr(ResponsesCall, "document", lambda self, pieces: 1 / 0)
+    queued = live.client.responses.create(model="story", input="Hi", background=True)
+    eventually(lambda: live.client.responses.retrieve(queued.id).status == "failed")
+    message = live.client.responses.retrieve(queued.id).error.message
+    assert message.startswith("unexpected error in the server, see error id")
+    assert "division" not in message
 
 
 def test_too_many_background_responses_are_refused(start, engine):

@@ -8,12 +8,18 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from tritonpy import Engine
-from tritonpy.frontend import FlowControl, FrontendContext, Reservation, StreamSink
+from tritonpy.frontend import (
+    FlowControl,
+    FrontendContext,
+    Reservation,
+    StreamSink,
+    internal_error,
+)
 from tritonpy_frontend_openai.access import Access, Caller
 from tritonpy_frontend_openai.bodies import ModelBody, read_body
 from tritonpy_frontend_openai.call import Call, StreamedCall
 from tritonpy_frontend_openai.choice_responses import ChoicePiece, ChoiceResponses, deliver
-from tritonpy_frontend_openai.errors import ApiError, OversizedBody, unknown_model
+from tritonpy_frontend_openai.errors import ApiError, OversizedBody, api_error, unknown_model
 from tritonpy_frontend_openai.options import OpenAiOptions
 from tritonpy_frontend_openai.reply import Reply
 from tritonpy_frontend_openai.responses.bodies import ResponseBody
@@ -110,7 +116,7 @@ class Inference:
         body, owner = admitted.body, admitted.caller.owner
         earlier: Any = ()
         if body.previous_response_id is not None:
-            earlier = self._kept().find(body.previous_response_id, owner).messages
+            earlier = self._kept().find(body.previous_response_id, owner).conversation()
         if body.background:
             self._kept()
         call = ResponsesCall(body, admitted.model, admitted.adapter, self._options, earlier)
@@ -274,10 +280,33 @@ class Inference:
         except BaseException:
             generation.close()
             raise
-        task = asyncio.create_task(_complete(call, generation, stored, store, admitted))
+        task = asyncio.create_task(self._complete(call, generation, stored, admitted))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         return stored.document
+
+    async def _complete(
+        self,
+        call: ResponsesCall,
+        generation: ChoiceResponses,
+        stored: StoredResponse,
+        admitted: _Admitted[Any],
+    ) -> None:
+        """Complete a background response, whatever happens."""
+        document = call.response("cancelled")
+        try:
+            complete = call.document(await _all_pieces(generation))
+            if not generation.is_closed:
+                document = complete
+        except ApiError as error:
+            document = call.response("failed", error)
+        except Exception as error:
+            failure = api_error(internal_error(self._log, "a background response", error))
+            document = call.response("failed", failure)
+        finally:
+            generation.close()
+            self._kept().complete(stored, document, call.messages())
+            admitted.reservation.shrink()
 
     async def read(
         self, headers: Mapping[str, str], receive: Any, reservation: Reservation
@@ -302,29 +331,6 @@ class Inference:
                 reservation.require(size)
                 parts.append(part)
         return b"".join(parts)
-
-
-async def _complete(
-    call: ResponsesCall,
-    generation: ChoiceResponses,
-    stored: StoredResponse,
-    store: ResponseStore,
-    admitted: _Admitted[Any],
-) -> None:
-    """Complete a background response, whatever happens."""
-    try:
-        document = call.document(await _all_pieces(generation))
-        if generation.is_closed:
-            document = call.response("cancelled")
-    except ApiError as error:
-        document = call.response("failed", error)
-    except Exception as error:
-        document = call.response("failed", ApiError(f"internal error: {error!r}", 500))
-        raise
-    finally:
-        generation.close()
-        store.complete(stored, document, call.messages())
-        admitted.reservation.shrink()
 
 
 async def _all_pieces(generation: ChoiceResponses) -> list[ChoicePiece]:

@@ -22,6 +22,15 @@ class StoredResponse:
         self.cancel = cancel
         self.size = 0
 
+    def conversation(self) -> Sequence[ChatMessage]:
+        """Return the messages up to the end of the response. Raises ApiError while it runs."""
+        if self.cancel is not None:
+            raise ApiError(
+                f"Response '{self.document['id']}' is not complete: continue it later",
+                param="previous_response_id",
+            )
+        return self.messages
+
 
 class ResponseStore:
     """Keeps the latest responses, at most `max_responses` with `max_bytes` in all.
