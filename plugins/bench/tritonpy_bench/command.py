@@ -15,7 +15,7 @@ FAILED, USAGE = 1, 2
 COMMON_OPTIONS = {
     "-u": "server address (default: localhost:8000, for gRPC localhost:8001)",
     "-i": "protocol (default: http)",
-    "--streaming": "gRPC: use streams (required for decoupled models)",
+    "--streaming": "gRPC: use streams (required for decoupled models); language models: stream",
     "--concurrency-range": "closed loop: requests in flight (default: 1)",
     "--request-rate-range": "open loop: requests per second",
     "--endpoint-type": "measure a language model: chat, completions, embeddings, …",

@@ -62,7 +62,8 @@ def _server(parser: argparse.ArgumentParser) -> None:
         "--streaming",
         action="store_const",
         const=True,
-        help="gRPC: send requests on streams (required for decoupled models)",
+        help="gRPC: send requests on streams (required for decoupled models); language models: "
+        "ask for streams",
     )
     group.add_argument(
         "--grpc-compression-algorithm",

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from tritonpy_bench.generation.options import flag_name
 from tritonpy_bench.sweep import LoadRange
 from tritonpy_load_generator.options import BadUsage, LoadLevel, LoadOptions
 
@@ -56,6 +57,11 @@ def make_options(named: dict[str, Any], model: str | None) -> BenchOptions:
             if names
             else "no model was given: tritonpy bench MODEL"
         )
+    known = {field.name for field in msgspec.structs.fields(BenchOptions)}
+    other = sorted(name for name in named if name not in known)
+    if other or named.get("request_distribution") == "gamma":
+        text = ", ".join(map(flag_name, other)) or "--request-distribution gamma"
+        raise BadUsage(f"{text} needs --endpoint-type: it is for language models only")
     return msgspec.convert({**named, "model": names.pop()}, BenchOptions)
 
 

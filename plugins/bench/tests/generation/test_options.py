@@ -6,6 +6,7 @@ import pytest
 
 from tritonpy_bench.flags import add_flags, given_options
 from tritonpy_bench.generation.options import make_generation_options
+from tritonpy_bench.options import make_options
 from tritonpy_load_generator.options import BadUsage
 
 
@@ -49,6 +50,22 @@ def test_values_of_flags():
     assert options.goodput == (("ttft", 200.0), ("tpot", 50.0))
     assert options.extra_inputs == (("top_k", 5), ("user", "ann"))
     assert options.headers == (("A", "b"),)
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (["--isl=5"], "--isl needs --endpoint-type"),
+        (["--goodput=ttft:5"], "--goodput needs --endpoint-type"),
+        (["--request-distribution=gamma"], "--request-distribution gamma needs --endpoint-type"),
+    ],
+)
+def test_flags_of_language_models_are_not_ignored_for_other_models(flags, text):
+    parser = argparse.ArgumentParser()
+    add_flags(parser)
+    given = parser.parse_args(["m", *flags])
+    with pytest.raises(BadUsage, match=text):
+        make_options(given_options(given), given.model_name)
 
 
 @pytest.mark.parametrize(

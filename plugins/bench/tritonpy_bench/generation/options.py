@@ -22,6 +22,13 @@ ENDPOINTS: Mapping[str, str] = {
     "generate": "/v2/models/{model}/generate",
     "generate_stream": "/v2/models/{model}/generate_stream",
 }
+# Flags that are not named as their options.
+_FLAGS: Mapping[str, str] = {
+    "input_tokens": "isl",
+    "input_tokens_stddev": "isl-stddev",
+    "output_tokens": "osl",
+    "output_tokens_stddev": "osl-stddev",
+}
 GOODPUT_NAMES: Mapping[str, str] = {
     "ttft": "ttft",
     "time_to_first_token": "ttft",
@@ -68,7 +75,7 @@ class GenerationOptions(msgspec.Struct, kw_only=True, frozen=True):
     goodput: tuple[tuple[str, float], ...] = ()
     metrics_url: str = ""
     names: Literal["aiperf", "vllm"] = "aiperf"
-    seed: int = 0
+    seed: int = 1
 
     @property
     def streams(self) -> bool:
@@ -106,11 +113,16 @@ def make_generation_options(named: Mapping[str, Any], model: str | None) -> Gene
     fields = {field.name for field in msgspec.structs.fields(GenerationOptions)}
     other = sorted(each for each in given if each not in fields)
     if other:
-        flags = ", ".join("--" + each.replace("_", "-") for each in other)
+        flags = ", ".join(map(flag_name, other))
         raise BadUsage(f"{flags} cannot be used with --endpoint-type")
     options = GenerationOptions(model=name, **given)
     _check(options)
     return options
+
+
+def flag_name(option: str) -> str:
+    """Return the flag of an option."""
+    return "--" + _FLAGS.get(option, option.replace("_", "-"))
 
 
 def _check(options: GenerationOptions) -> None:

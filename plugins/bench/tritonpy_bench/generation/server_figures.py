@@ -55,6 +55,7 @@ class ServerFigures:
         if self._sampling is None:
             return
         self._sampling.cancel()
+        await asyncio.wait([self._sampling])
         await self._sample()
         self.figures = _figures(self._samples)
 
