@@ -274,7 +274,7 @@ def test_the_complete_help_lists_every_key_of_server_yaml() -> None:
 @pytest.mark.parametrize("code", Code)
 def test_every_error_code_has_a_class_a_meaning_and_a_status_in_both_protocols(code: Code) -> None:
     from tritonpy_frontend_grpc import status as grpc_status
-    from tritonpy_frontend_http.errors import STATUS
+    from tritonpy_http_api.errors import STATUS
 
     kind = type(error_of(code, "text"))
     assert issubclass(kind, TritonError)

@@ -44,7 +44,7 @@ def test_an_unknown_name_is_refused_with_a_suggestion(
     with pytest.raises(SystemExit):
         install.main([name])
     assert re.search(
-        r"no plugin '.*', (did you mean 'traffic'|available: analyzer, api_keys, )",
+        r"no plugin '.*', (did you mean 'traffic'|available: analyzer, api, api_keys, )",
         capsys.readouterr().err,
     )
 

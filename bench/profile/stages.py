@@ -44,9 +44,9 @@ IN_WORKER = {
     "tritonpy_worker.ipc.channel:Channel._write": "hand-over",
 }
 _HTTP = {
-    "tritonpy_frontend_http.protocol:InferProtocol.data_received": "parse",
+    "tritonpy_http_api.protocol:InferProtocol.data_received": "parse",
     "tritonpy_types.request:LoopQueueSink._drain": "encode",
-    "tritonpy_frontend_http.infer_cycle:InferCycle.finish": "write",
+    "tritonpy_http_api.infer_cycle:InferCycle.finish": "write",
 }
 _GRPC = {
     "tritonpy_frontend_grpc.service:InferenceService.infer": "parse",

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tritonpy.api.repository import ModelChanged, ModelListing, Repository, RepositoryContext
+from tritonpy.repository.local import LocalRepository
 from tritonpy.repository.sources import FoundModel, Sources
-from tritonpy_types.errors import Unavailable
+from tritonpy_types.errors import AlreadyExists, InvalidArgument, Unavailable
 
 
 class FakeRepository(Repository):
@@ -148,3 +149,36 @@ def test_every_repository_watches_and_is_interrupted():
     both.watch(print)
     both.interrupt()
     assert [each.calls for each in repositories] == [(print, "interrupted")] * 2
+
+
+def local(path, **folders):
+    return LocalRepository(None, RepositoryContext(str(path), path), folders)
+
+
+def test_a_registered_repository_has_models_of_other_names_than_their_folders(tmp_path):
+    (tmp_path / "folder" / "1").mkdir(parents=True)
+    (tmp_path / "member" / "1").mkdir(parents=True)
+    found = sources("a")
+    found.register(local(tmp_path, served="folder"))
+    assert found.scan().names == ["a", "member", "served"]
+    listing = found.look_up("served").models["served"].listing
+    assert (listing.path, listing.renamed) == (tmp_path / "folder", True)
+    assert not found.look_up("member").models["member"].listing.renamed
+    assert not found.look_up("folder").models
+    found.unregister(str(tmp_path))
+    assert found.scan().names == ["a"]
+
+
+def test_a_path_or_a_name_is_registered_once_and_must_exist(tmp_path):
+    found = sources("a")
+    found.register(local(tmp_path, served="folder"))
+    with pytest.raises(AlreadyExists, match="has already been registered"):
+        found.register(local(tmp_path))
+    other = tmp_path / "other"
+    with pytest.raises(InvalidArgument, match="repository not found"):
+        found.register(local(other))
+    other.mkdir()
+    with pytest.raises(AlreadyExists, match="there is a conflicting mapping for 'served'"):
+        found.register(local(other, served="x"))
+    with pytest.raises(InvalidArgument, match="failed to unregister"):
+        found.unregister(str(other))

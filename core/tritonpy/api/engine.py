@@ -15,7 +15,7 @@ from tritonpy_config.model_fit import qualified_name
 from tritonpy_config.server.log_settings import LogChanges, LogSettings
 from tritonpy_metrics.registry import FamilySnapshot, HistogramSnapshot
 from tritonpy_types import CudaRegion, InferRequest, RegionKind, SystemRegion
-from tritonpy_types.errors import NotFound
+from tritonpy_types.errors import NotFound, Unsupported
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -352,6 +352,18 @@ class Engine(ABC):
 
         It returns immediately. Requests in flight finish.
         """
+
+    def register_repository(self, path: str, folders: Mapping[str, str]) -> None:
+        """Add a repository on the server's machine, whose models `load_model` then finds.
+
+        `folders` maps names of models to their folders, for models with another name than their
+        folder. Raises AlreadyExists if the path or one of these names is registered.
+        """
+        raise Unsupported("this engine has no model repositories")
+
+    def unregister_repository(self, path: str) -> None:
+        """Remove a repository. Loaded models keep serving: unload them before."""
+        raise Unsupported("this engine has no model repositories")
 
     @abstractmethod
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:

@@ -45,14 +45,16 @@ class SharedPort(Protocol):
 
 
 class HttpMounts:
-    """The ASGI applications of other frontends that the HTTP frontend serves on its port.
+    """The ASGI applications of frontends that other frontends serve on their ports.
 
-    `is_served` is set by the HTTP frontend.
+    `is_served` is set by the HTTP frontend, which serves those of `add`. `named` has further ones
+    by the names of their frontends, for a frontend that forwards single calls.
     """
 
     def __init__(self) -> None:
         self._mounted: list[tuple[Callable[[str], bool], Any]] = []
         self.is_served = False
+        self.named: dict[str, Any] = {}
 
     def add(self, handles: Callable[[str], bool], application: Any) -> None:
         """Serve the paths for which `handles` returns True with an application."""

@@ -22,13 +22,15 @@ class ModelListing:
 
     `fingerprint` changes whenever a file of the model changes (content, name or time). `files`
     maps the relative path of each file to its own fingerprint, so that a change can be described.
-    `path` is the local folder if it exists already.
+    `path` is the local folder if it exists already. With `renamed`, `name` replaces the name in the
+    configuration.
     """
 
     name: str
     fingerprint: str
     files: Mapping[str, str]
     path: Path | None = None
+    renamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

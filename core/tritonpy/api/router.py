@@ -88,6 +88,12 @@ class ForwardingEngine(Engine):
     ) -> None:
         self.engine.unload_model(name, unload_dependents, versions)
 
+    def register_repository(self, path: str, folders: Mapping[str, str]) -> None:
+        self.engine.register_repository(path, folders)
+
+    def unregister_repository(self, path: str) -> None:
+        self.engine.unregister_repository(path)
+
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
         return self.engine.regions(kind, name)
 

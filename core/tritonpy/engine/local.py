@@ -167,6 +167,12 @@ class RepositoryControl(Protocol):
     ) -> None:
         """Unload all or some versions, and on request the models that only this model uses."""
 
+    def register(self, path: str, folders: Mapping[str, str]) -> None:
+        """Add a local repository."""
+
+    def unregister(self, path: str) -> None:
+        """Remove a repository."""
+
     def index(self, ready: bool) -> list[ModelIndex]:
         """Return the repository index."""
 
@@ -410,6 +416,14 @@ class LocalEngine(Engine):
     ) -> None:
         self._require_explicit()
         self._control.unload(name, unload_dependents, versions)
+
+    def register_repository(self, path: str, folders: Mapping[str, str]) -> None:
+        self._require_explicit()
+        self._control.register(path, folders)
+
+    def unregister_repository(self, path: str) -> None:
+        self._require_explicit()
+        self._control.unregister(path)
 
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
         return self._shared_memory.status(kind, name)

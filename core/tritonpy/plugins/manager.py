@@ -42,6 +42,8 @@ PACKAGES = {
         "grpc": "tritonpy-frontend-grpc",
         "metrics": "tritonpy-metrics-prometheus",
         "openai": "tritonpy-frontend-openai",
+        "sagemaker": "tritonpy-frontend-sagemaker",
+        "vertex": "tritonpy-frontend-vertex",
     },
     "tritonpy_frontend_hosts": {"processes": "tritonpy-frontend-processes"},
     "tritonpy_transports": {"grpcio": "tritonpy-frontend-grpc"},

@@ -79,10 +79,16 @@ class FolderWatch:
 
 
 class LocalRepository(Repository):
-    """A folder with one folder per model. Names that start with a dot are ignored."""
+    """A folder with one folder per model. Names that start with a dot are ignored.
 
-    def __init__(self, options: Any, context: RepositoryContext) -> None:
+    `folders` maps the names of models to their folders, for models with another name than theirs.
+    """
+
+    def __init__(
+        self, options: Any, context: RepositoryContext, folders: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(options, context)
+        self.folders = folders or {}
         self._watch: FolderWatch | None = None
 
     @property
@@ -92,16 +98,20 @@ class LocalRepository(Repository):
         return Path(unquote(urlparse(url).path) if url.startswith("file:") else url)
 
     def scan(self) -> Mapping[str, ModelListing]:
-        return {name: list_model(name, self.root / name) for name in self.names()}
+        return {name: self._listing(name) for name in self.names()}
 
     def find(self, name: str) -> ModelListing | None:
-        return list_model(name, self.root / name) if name in self.names() else None
+        return self._listing(name) if name in self.names() else None
+
+    def _listing(self, name: str) -> ModelListing:
+        return list_model(name, self.root / self.folders.get(name, name), name in self.folders)
 
     def names(self) -> Collection[str]:
+        names = {folder: name for name, folder in self.folders.items()}
         try:
             with os.scandir(self.root) as entries:
                 return sorted(
-                    entry.name
+                    names.get(entry.name, entry.name)
                     for entry in entries
                     if entry.is_dir() and not entry.name.startswith(".")
                 )
@@ -119,14 +129,14 @@ class LocalRepository(Repository):
             self._watch.stop()
 
 
-def list_model(name: str, path: Path) -> ModelListing:
+def list_model(name: str, path: Path, renamed: bool = False) -> ModelListing:
     """Return the listing of the model in the folder `path`.
 
     The fingerprint of a file is its modification time and size. An empty folder is listed with a
     trailing slash, as a version may need no file.
     """
     files = dict(_fingerprints(path, "", frozenset()))
-    return ModelListing(name, f"{hash(frozenset(files.items())):x}", files, path)
+    return ModelListing(name, f"{hash(frozenset(files.items())):x}", files, path, renamed)
 
 
 def _fingerprints(

@@ -8,15 +8,17 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tritonpy.api.engine import ModelIndex
-from tritonpy.api.repository import Repository
+from tritonpy.api.repository import Repository, RepositoryContext
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.repository.draining import Drainer
 from tritonpy.repository.ensemble_reconciler import EnsembleReconciler
 from tritonpy.repository.lazy_choice import LazyChoice, lazy_choice
 from tritonpy.repository.load_attempts import SLOW_S, LoadThreads, load_many
+from tritonpy.repository.local import LocalRepository
 from tritonpy.repository.memory_reservation import InsufficientCapacity, LoadDeadline
 from tritonpy.repository.model_loader import ModelLoader
 from tritonpy.repository.model_operations import LoadRequest, ModelOperations
@@ -26,6 +28,7 @@ from tritonpy.repository.residency import ResidencyContext
 from tritonpy.repository.sources import DUPLICATE, FoundModel, Scan, Sources
 from tritonpy.repository.version_loader import VersionLoader
 from tritonpy_config.model_fit import qualified_name
+from tritonpy_config.options import NoOptions
 from tritonpy_config.server.sections import MemorySettings
 from tritonpy_config.versions import version_folders, versions_to_load
 from tritonpy_types.errors import Internal, InvalidArgument, StartupError, TritonError, Unavailable
@@ -97,6 +100,17 @@ class RepositoryManager:
         self._residency: ResidencyPolicy | None = None
         if memory != DEFAULT_MEMORY:
             self._ensure_residency()
+
+    def register(self, path: str, folders: Mapping[str, str]) -> None:
+        """Add the local repository `path`, in which `folders` have models of other names."""
+        context = RepositoryContext(path, Path(path))
+        with self._guard:
+            self._sources.register(LocalRepository(NoOptions(), context, folders))
+
+    def unregister(self, path: str) -> None:
+        """Remove a repository; its loaded models keep serving."""
+        with self._guard:
+            self._sources.unregister(path)
 
     def load_all(self, names: Collection[str] | None = None) -> dict[str, TritonError]:
         """Load the models `names`, or all models, and return the failures by name.

@@ -284,7 +284,7 @@ class ModelLoader:
         try:
             directory = agents.load(path)
             if directory != path:
-                listing = list_model(listing.name, directory)
+                listing = list_model(listing.name, directory, listing.renamed)
             if directory != path and override is None:
                 reading, source = self._reread(reading, source, directory)
                 given = reading.config
@@ -356,6 +356,8 @@ class ModelLoader:
         backends = self._load_context.backends
         config = fill_backend(given, listing.name, listing.files, backends.files(given.backend))
         config.runtime = resolve_runtime(config, backends)
+        if listing.renamed:
+            config.name = listing.name
         return config
 
     def _reread(

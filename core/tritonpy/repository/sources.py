@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tritonpy.api.repository import ModelChanged, ModelListing, Repository
+from tritonpy.repository.local import LocalRepository
 from tritonpy_config.model_fit import qualified_name
 from tritonpy_config.redacted_urls import redact_urls
+from tritonpy_types.errors import AlreadyExists, InvalidArgument
 
 DUPLICATE = "model appears in two or more repositories"
 _MAX_LOCALIZE_ATTEMPTS = 3  # for a model whose files change while they are copied
@@ -99,6 +101,29 @@ class Sources:
             for repository in self._repositories
             for name in repository.names()
         )
+
+    def register(self, repository: LocalRepository) -> None:
+        """Add a repository. Raises AlreadyExists if its path or one of its names is taken."""
+        url = repository.context.url
+        if not repository.root.is_dir():
+            raise InvalidArgument(f"failed to register '{url}', repository not found")
+        if any(each.context.url == url for each in self._repositories):
+            raise AlreadyExists(f"model repository '{url}' has already been registered")
+        for name in repository.folders:
+            if any(name in getattr(each, "folders", ()) for each in self._repositories):
+                raise AlreadyExists(
+                    f"failed to register '{name}', there is a conflicting mapping for '{name}'"
+                )
+        self._repositories = [*self._repositories, repository]
+
+    def unregister(self, url: str) -> None:
+        """Remove a repository. Raises InvalidArgument for one that is not registered."""
+        removed = [each for each in self._repositories if each.context.url == url]
+        if not removed:
+            raise InvalidArgument(f"failed to unregister '{url}', repository not found")
+        self._repositories = [each for each in self._repositories if each not in removed]
+        for each in removed:
+            each.close()
 
     def watch(self, changed: Callable[[], None]) -> None:
         """Call `changed` when a repository notices that its models may have changed."""

@@ -6,23 +6,14 @@ import os
 from pathlib import Path
 
 from tritonpy_checks.lint import Machine
+from tritonpy_config.processors import CGROUP, available_processors
 
-CGROUP = Path("/sys/fs/cgroup")
-"""The limits of the container, or of the control group, that this process runs in."""
 _NVIDIA = Path("/proc/driver/nvidia/gpus")
 
 
 def this_machine() -> Machine:
     """Return the cores and memory that this process may use, and the GPUs that it can see."""
-    return Machine(_cores(), _gpus(), _memory())
-
-
-def _cores() -> int:
-    available = len(os.sched_getaffinity(0))
-    quota, _, period = read_kernel_file(CGROUP / "cpu.max").partition(" ")
-    if quota.isdigit() and period.isdigit():
-        available = min(available, max(1, round(int(quota) / int(period))))
-    return available
+    return Machine(available_processors(CGROUP), _gpus(), _memory())
 
 
 def _memory() -> int:

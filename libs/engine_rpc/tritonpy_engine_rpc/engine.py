@@ -47,6 +47,8 @@ _ON_A_THREAD = frozenset(
         "repository_index",
         "load_model",
         "unload_model",
+        "register_repository",
+        "unregister_repository",
         "regions",
         "check_region",
         "register_system_region",

@@ -25,7 +25,8 @@ from tritonpy_analyzer.servers import (
     process_tree,
 )
 from tritonpy_analyzer.space import INSTANCES, Candidate, Space
-from tritonpy_checks.machine import CGROUP, read_kernel_file, this_machine
+from tritonpy_checks.machine import read_kernel_file, this_machine
+from tritonpy_config.processors import CGROUP
 from tritonpy_load_generator.client.pool import ClientPool
 from tritonpy_load_generator.figures.histogram import LatencyHistogram, make_histogram, merge
 from tritonpy_load_generator.figures.server_share import ServerShare, combine, statistics_between

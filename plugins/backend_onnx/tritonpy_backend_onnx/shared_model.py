@@ -28,6 +28,7 @@ from tritonpy_backend_onnx.runtime import import_onnxruntime
 from tritonpy_backend_onnx.settings import ModelSettings, model_settings
 from tritonpy_backend_onnx.signature import Signature, read_signature
 from tritonpy_backend_onnx.small_models import SMALL_MODEL_BYTES, small_model_threads
+from tritonpy_config.processors import default_threads
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -168,6 +169,7 @@ def open_session(
     counts_threads = _needs_thread_limit(settings, model.options, model_bytes)
     if counts_threads and not small_model_threads.reserve(model.options.small_model_threads):
         counts_threads, settings = False, replace(settings, intra_op_threads=1)
+    settings = replace(settings, intra_op_threads=settings.intra_op_threads or default_threads())
     try:
         options = _session_options(onnxruntime, settings, model)
         session = _create(onnxruntime, path, options, providers)

@@ -24,6 +24,7 @@ from tritonpy_backend_openvino.output_aliases import find_output_aliases
 from tritonpy_backend_openvino.settings import ModelSettings, Properties, model_settings
 from tritonpy_backend_openvino.shape_check import ShapeChecker
 from tritonpy_backend_openvino.signature import Signature, read_signature
+from tritonpy_config.processors import default_threads
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -165,6 +166,8 @@ class SharedModel:
             given.setdefault("INFERENCE_NUM_THREADS", len(cores))
         else:
             given = add_streams(given, self._instances(config))
+            if threads := default_threads():
+                given.setdefault("INFERENCE_NUM_THREADS", threads)
         given["ALLOW_AUTO_BATCHING"] = config.max_batch_size > 0 and not self._settings.fixed_batch
         if self._cache_dir:
             given["CACHE_DIR"] = self._cache_dir

@@ -10,6 +10,7 @@ from tritonpy import MemoryUsage
 from tritonpy_backend_tf.options import TensorFlowOptions
 from tritonpy_backend_tf.runtime import free_graph, import_tensorflow
 from tritonpy_backend_tf.settings import ModelSettings
+from tritonpy_config.processors import default_threads
 
 if TYPE_CHECKING:
     from tritonpy_backend_tf.model_source import ModelSource
@@ -107,7 +108,7 @@ def session_config(
     threads = len(device.cores)
     between = settings.inter_op_threads or threads
     config = tensorflow.compat.v1.ConfigProto(
-        intra_op_parallelism_threads=settings.intra_op_threads or threads,
+        intra_op_parallelism_threads=settings.intra_op_threads or threads or default_threads(),
         inter_op_parallelism_threads=-1 if between == 1 else between,  # -1: the calling thread
         use_per_session_threads=settings.own_threads or threads > 1,
         allow_soft_placement=options.allow_soft_placement,

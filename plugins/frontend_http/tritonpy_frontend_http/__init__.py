@@ -1,7 +1,4 @@
-"""The HTTP/REST frontend: Triton's protocol on Litestar and uvicorn.
-
-Start at `frontend`, then `protocol` (inference) and `routes` (everything else).
-"""
+"""Triton's HTTP/REST protocol on its usual port. The protocol itself is in `tritonpy_http_api`."""
 
 from __future__ import annotations
 

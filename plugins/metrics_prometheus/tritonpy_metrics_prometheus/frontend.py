@@ -41,6 +41,7 @@ class MetricsFrontend(Frontend):
         """Listen. Raises `StartupError` with address and port if that fails."""
         self._socket = _listen(self.options.host or self.context.host, self.options.port)
         application = self._authorized(MetricsApplication(self._registry(engine), self._executor))
+        self.context.http_mounts.named["metrics"] = application
         connection = type(
             "MetricsConnection",
             (HttpConnection,),

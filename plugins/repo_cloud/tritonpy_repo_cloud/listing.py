@@ -25,7 +25,7 @@ def create_listing(name: str, remote: Iterable[RemoteFile], marker: str) -> Clou
     files = {file.path[len(name) + 1 :]: file.version for file in kept}
     text = "\n".join(f"{path}\t{version}" for path, version in sorted(files.items()))
     fingerprint = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-    return CloudListing(name, fingerprint, files, None, kept)
+    return CloudListing(name, fingerprint, files, remote=kept)
 
 
 def check_files(listing: CloudListing) -> None:

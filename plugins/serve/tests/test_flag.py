@@ -94,6 +94,5 @@ def test_bad_texts_are_refused_in_tritons_words(parse, text, expected):
 
 def test_a_flag_describes_its_status():
     assert Flag("a", "G", integer, "Help.", path="b.c").meaning() == "implemented: b.c"
-    assert (
-        Flag("a", "G", integer, "Help.", Status.REFUSED, note="do x").meaning() == "refused: do x"
-    )
+    ineffective = Flag("a", "G", integer, "Help.", Status.NO_EFFECT, note="one loop")
+    assert ineffective.meaning() == "no effect: one loop"

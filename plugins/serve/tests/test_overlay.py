@@ -140,22 +140,14 @@ def test_the_new_name_of_a_flag_wins_over_its_deprecated_one():
 
 
 def test_every_bad_flag_is_reported():
-    assert refusal(
-        http_port=["abc"], allow_grpc=["maybe"], allow_vertex_ai=["true"]
-    ).splitlines() == [
+    assert refusal(http_port=["abc"], allow_grpc=["maybe"]).splitlines() == [
         'Bad option: "--http-port".',
         "Invalid option value. Got abc",
         "--http-port takes the number of a port, such as 8000.",
         'Bad option: "--allow-grpc".',
         "invalid value for bool option: maybe",
         "--allow-grpc takes true or false.",
-        "--allow-vertex-ai is refused: the Vertex AI endpoint is not available yet; use HTTP or gRPC.",
     ]
-
-
-def test_a_refused_flag_accepts_its_default():
-    assert merged(None, allow_sagemaker=["off"], sagemaker_port=["8080"]) == {}
-    assert "--allow-sagemaker is refused" in refusal(allow_sagemaker=["on"])
 
 
 def test_a_flag_without_effect_is_noted_and_sets_nothing():

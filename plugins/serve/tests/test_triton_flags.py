@@ -84,13 +84,6 @@ def test_every_flag_has_a_status_and_a_help(flag):
         assert not flag.path
 
 
-@pytest.mark.parametrize(
-    "flag", [flag for flag in FLAGS if flag.status is Status.REFUSED], ids=lambda flag: flag.name
-)
-def test_the_default_of_a_refused_flag_can_be_read(flag):
-    assert not flag.default or flag.parse(flag.default) is not None
-
-
 def options_of_frontend(name: str) -> type[msgspec.Struct]:
     return make_plugin_manager().get("tritonpy_frontends", name, "frontend").load().Options
 

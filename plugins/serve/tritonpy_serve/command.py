@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import signal
 import sys
 import tempfile
@@ -52,6 +53,11 @@ from tritonpy_serve.overlay import (
     overlay,
     read_flags,
     with_file_options,
+)
+from tritonpy_serve.platforms import (
+    check_safe_ports,
+    with_http_limits,
+    with_platform_defaults,
 )
 from tritonpy_serve.triton_flags import TRITON_FLAGS
 
@@ -417,11 +423,13 @@ def _read_file(file: Path | None) -> tuple[object, Origins, str]:
 def _configure_and_serve(
     arguments: argparse.Namespace, raw: object, given: GivenFlags, origins: Origins
 ) -> int:
-    config = build_config(raw, given, origins)
+    raw = with_platform_defaults(raw, given, os.environ, has_model=arguments.model is not None)
+    config = with_http_limits(build_config(raw, given, origins), given)
     manager = make_plugin_manager(disable=config.plugins.disable)
     with ExitStack() as stack:
         config = _with_model(config, arguments, given, manager, stack)
         config = bind_metrics_like_http(config, given, manager)
+        check_safe_ports(config, manager)
         check_plugin_options(config, manager)
         return _serve(config, manager, given, stack)
 
@@ -493,7 +501,9 @@ def _with_model(
         folder = stack.enter_context(single_model_repository(model, manager))
         config = msgspec.structs.replace(config, repositories=[RepositorySettings(str(folder))])
         return with_chat(config, manager) if model.suffix in _LANGUAGE_MODELS else config
-    if arguments.config is None and not has_repository and not Path("models").is_dir():
+    is_default = config.repositories == ServerConfig().repositories
+    is_chosen = arguments.config is not None or has_repository or not is_default
+    if not is_chosen and not Path("models").is_dir():
         raise StartupError(
             "nothing to serve: the folder ./models does not exist. Use --model-repository DIR, "
             "a model file, or --config FILE"

@@ -18,7 +18,6 @@ class Status(enum.Enum):
 
     IMPLEMENTED = "implemented"
     NO_EFFECT = "no effect"
-    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +25,7 @@ class Flag:
     """A flag `--name`.
 
     - `path`: the key of server.yaml that the flag sets.
-    - `note`: why the flag has no effect, or the alternative to a refused flag.
-    - `default`: a value with which a refused flag is accepted.
+    - `note`: why the flag has no effect.
     - `repeated`: each use adds to a list.
     - `keyed`: the text is `[name,]setting=value`. The setting is stored below `path`, or at its
       path in `other_paths`. For settings in `lists`, each use adds to a list.
@@ -43,7 +41,6 @@ class Flag:
     status: Status = Status.IMPLEMENTED
     path: str = ""
     note: str = ""
-    default: str = ""
     repeated: bool = False
     keyed: bool = False
     other_paths: Mapping[str, str] = field(default_factory=dict, compare=False)

@@ -52,13 +52,9 @@ def read_flags(flags: Sequence[Flag], given: Mapping[str, Sequence[str]]) -> Giv
                 f'Bad option: "--{flag.name}".\n{error}{_expectation(flag, str(error))}'
             )
             continue
-        if flag.status is Status.REFUSED and any(
-            not _requests_nothing(flag, text) for text in texts
-        ):
-            problems.append(f"--{flag.name} is refused: {flag.note}.")
-        elif flag.status is Status.NO_EFFECT:
+        if flag.status is Status.NO_EFFECT:
             result.notes.append(f"--{flag.name} has no effect: {flag.note}")
-        elif flag.status is Status.IMPLEMENTED:
+        else:
             if flag.revise is not None:
                 values, warnings = flag.revise(values)
                 result.warnings += [f"--{flag.name}: {warning}" for warning in warnings]
@@ -80,10 +76,6 @@ def _expectation(flag: Flag, problem: str) -> str:
         f"\n--{flag.name} takes "
         f"{'a number, such as 0.5' if flag.parse is number else 'a whole number, such as 1'}."
     )
-
-
-def _requests_nothing(flag: Flag, text: str) -> bool:
-    return bool(flag.parse(text) == flag.parse(flag.default)) if flag.default else not text
 
 
 @dataclass(slots=True)

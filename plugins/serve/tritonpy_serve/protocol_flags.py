@@ -20,7 +20,7 @@ from tritonpy_serve.flag import (
     within,
 )
 
-_LOOP = "one event loop serves every connection"
+LOOP = "one event loop serves every connection"
 
 
 _CATEGORIES = {category.value for category in ApiCategory}
@@ -103,7 +103,7 @@ HTTP = (
         "Regular expression for names of headers that become request parameters.",
         path="frontends.http.header_forward_pattern",
     ),
-    _no_effect("http-thread-count", _G, integer, "Number of threads for HTTP.", _LOOP),
+    _no_effect("http-thread-count", _G, integer, "Number of threads for HTTP.", LOOP),
     Flag(
         "http-use-ssl",
         _G,
@@ -173,7 +173,7 @@ GRPC = (
         _G,
         within("grpc_infer_thread_count", 2, 128),
         "Number of threads for gRPC inference.",
-        _LOOP,
+        LOOP,
     ),
     _no_effect(
         "grpc-infer-allocation-pool-size",

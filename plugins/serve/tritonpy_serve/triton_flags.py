@@ -19,7 +19,7 @@ from tritonpy_serve.flag import (
     repository,
     setting,
 )
-from tritonpy_serve.protocol_flags import GRPC, HTTP, OPENAI
+from tritonpy_serve.protocol_flags import GRPC, HTTP, LOOP, OPENAI
 
 _HOST_SETTINGS = ("numa-node", "cpu-cores")
 
@@ -134,25 +134,7 @@ def _no_effect(name: str, group: str, parse: Parse, text: str, note: str) -> Fla
     return Flag(name, group, parse, text, Status.NO_EFFECT, note=note)
 
 
-def _refused(
-    name: str,
-    group: str,
-    parse: Parse,
-    text: str,
-    note: str,
-    *,
-    default: str = "",
-    repeated: bool = False,
-) -> Flag:
-    return Flag(
-        name, group, parse, text, Status.REFUSED, note=note, default=default, repeated=repeated
-    )
-
-
 _GPU_MEMORY = "frameworks manage GPU memory themselves"
-_TRACE = "tracing is not available yet"
-_SAGEMAKER = "the SageMaker endpoint is not available yet; use HTTP or gRPC"
-_VERTEX = "the Vertex AI endpoint is not available yet; use HTTP or gRPC"
 _PACKAGES = "plugins are Python packages, found where pip installs them"
 
 _G = "Server"
@@ -292,32 +274,43 @@ REPOSITORY = (
 
 _G = "Sagemaker"
 SAGEMAKER = (
-    _refused("allow-sagemaker", _G, boolean, "Serve SageMaker.", _SAGEMAKER, default="false"),
-    _refused("sagemaker-port", _G, integer, "Port for SageMaker.", _SAGEMAKER, default="8080"),
-    _refused("sagemaker-safe-port-range", _G, plain, "Range of safe ports.", _SAGEMAKER),
-    _refused(
-        "sagemaker-thread-count",
+    Flag("allow-sagemaker", _G, boolean, "Serve SageMaker.", path="frontends.sagemaker"),
+    Flag("sagemaker-port", _G, integer, "Port (default 8080).", path="frontends.sagemaker.port"),
+    Flag(
+        "sagemaker-safe-port-range",
         _G,
-        integer,
-        "Number of threads for SageMaker.",
-        _SAGEMAKER,
-        default="8",
+        plain,
+        "Ports that the other endpoints may use, as 8081-9000.",
+        path="frontends.sagemaker.safe_port_range",
+        metavar="A-B",
     ),
+    _no_effect("sagemaker-thread-count", _G, integer, "Number of threads.", LOOP),
 )
 
 _G = "Vertex"
 VERTEX = (
-    _refused("allow-vertex-ai", _G, boolean, "Serve Vertex AI.", _VERTEX, default="false"),
-    _refused("vertex-ai-port", _G, integer, "Port for Vertex AI.", _VERTEX, default="8080"),
-    _refused(
-        "vertex-ai-thread-count",
+    Flag(
+        "allow-vertex-ai",
+        _G,
+        boolean,
+        "Serve Vertex AI (default: if AIP_MODE is PREDICTION).",
+        path="frontends.vertex",
+    ),
+    Flag(
+        "vertex-ai-port",
         _G,
         integer,
-        "Number of threads for Vertex AI.",
-        _VERTEX,
-        default="8",
+        "Port (default: $AIP_HTTP_PORT, 8080).",
+        path="frontends.vertex.port",
     ),
-    _refused("vertex-ai-default-model", _G, plain, "Model for prediction requests.", _VERTEX),
+    _no_effect("vertex-ai-thread-count", _G, integer, "Number of threads.", LOOP),
+    Flag(
+        "vertex-ai-default-model",
+        _G,
+        plain,
+        "Model of predictions (default: the only model).",
+        path="frontends.vertex.default_model",
+    ),
 )
 
 

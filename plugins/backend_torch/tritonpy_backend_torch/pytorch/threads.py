@@ -12,6 +12,7 @@ import threading
 import torch
 
 from tritonpy_backend_torch.settings import ModelSettings
+from tritonpy_config.processors import default_threads
 
 _lock = threading.Lock()
 _default_threads = torch.get_num_threads()  # PyTorch's own default, before any model changes it
@@ -30,7 +31,8 @@ def set_thread_counts(
     The intra-operator count is the model's setting, else its number of pinned `cores` (0: not
     pinned), else `default`.
     """
-    torch.set_num_threads(settings.intra_op_threads or cores or default or _default_threads)
+    default = default or default_threads() or _default_threads
+    torch.set_num_threads(settings.intra_op_threads or cores or default)
     if settings.inter_op_threads:
         _set_interop_threads(settings.inter_op_threads, model, log)
 

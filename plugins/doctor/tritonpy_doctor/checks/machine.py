@@ -13,7 +13,8 @@ from pathlib import Path
 
 from tritonpy.plugins import install_command, make_plugin_manager
 from tritonpy_checks import CheckResult, CheckStatus, DoctorCheck, DoctorContext
-from tritonpy_checks.machine import CGROUP, read_kernel_file, size_text
+from tritonpy_checks.machine import read_kernel_file, size_text
+from tritonpy_config.processors import CGROUP, available_processors, processor_quota
 
 SYSTEM = Path("/sys")
 PROCESSES = Path("/proc")
@@ -36,13 +37,13 @@ class Processor(DoctorCheck):
         total = os.cpu_count() or cores
         of = f" of {total}" if total != cores else ""
         yield CheckResult(CheckStatus.OK, f"{cores}{of} cores may be used")
-        quota, _, period = read_kernel_file(CGROUP / "cpu.max").partition(" ")
-        if quota.isdigit() and period.isdigit() and int(quota) / int(period) < cores:
-            share = int(quota) / int(period)
+        share = processor_quota(CGROUP)
+        if share is not None and share < cores:
+            threads = available_processors(CGROUP)
             yield CheckResult(
                 CheckStatus.WARN,
                 f"the container may use {share:.2g} cores of {cores}: threads beyond it are paused",
-                "Raise the limit of the container, or set intra_op_thread_count of the models.",
+                f"Models get {threads} threads by default. Raise the limit if they need more.",
             )
         load = os.getloadavg()[0]
         if load > 2 * cores:

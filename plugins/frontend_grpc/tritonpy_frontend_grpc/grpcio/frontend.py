@@ -174,6 +174,10 @@ class GrpcFrontend(Frontend):
             listen_again(server, address, credentials.make())
         return address
 
+    async def serving(self) -> None:
+        """Log Triton's line, which scripts wait for."""
+        self.context.log.info("Started GRPCInferenceService at %s", self.address())
+
     async def drain(self) -> None:
         """Refuse inference, report NOT_SERVING, and wait for the requests in flight."""
         self._health.drain()

@@ -85,6 +85,10 @@ class H2GrpcFrontend(Frontend):
             return Listening([self._socket.listen(BACKLOG)], self._socket.address)
         return listen_on_port(self._host, options.port, reuse=options.reuse_port)
 
+    async def serving(self) -> None:
+        """Log Triton's line, which scripts wait for."""
+        self.context.log.info("Started GRPCInferenceService at %s", self.address())
+
     async def drain(self) -> None:
         """Refuse inference, report NOT_SERVING, and wait until all responses are delivered."""
         await self._call_server.drain()
