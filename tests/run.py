@@ -130,7 +130,13 @@ TIERS = {
         ("tests",),
         tuple(
             f"--ignore=tests/{each}"
-            for each in ("conformance", "frameworks", "gguf_models", "language_models")
+            for each in (
+                "conformance",
+                "deployment",
+                "frameworks",
+                "gguf_models",
+                "language_models",
+            )
         ),
     ),
     "core": Tier(("core/tests",)),
@@ -141,6 +147,8 @@ TIERS = {
         removed=("torchvision", "torchaudio", "torchcodec"),
     ),
     "conformance": Tier(("tests/conformance",)),
+    # Images, charts and manifests.
+    "deployment": Tier(("tests/deployment",), requirements=("tests/requirements-deployment.txt",)),
     "frameworks": Tier(
         ("tests/frameworks",),
         packages=(

@@ -71,6 +71,7 @@ PACKAGES = {
         "diff": "tritonpy-lint",
         "doctor": "tritonpy-doctor",
         "explain": "tritonpy-lint",
+        "healthcheck": "tritonpy-serve",
         "init": "tritonpy-lint",
         "lint": "tritonpy-lint",
         "seal": "tritonpy-agent-sealed",

@@ -8,7 +8,8 @@ from tritonpy import Backend, StartupError, hookimpl
 from tritonpy.config import ServerConfig
 from tritonpy.plugins import install_command, make_plugin_manager
 from tritonpy_config.known_backends import BackendFiles
-from tritonpy_serve.command import default_filename, single_model_repository, with_chat
+from tritonpy_serve.command import with_chat
+from tritonpy_serve.single_model import default_filename, single_model_repository
 
 INSTALLED = [
     BackendFiles("onnxruntime", (), ("model.onnx",)),
@@ -52,9 +53,40 @@ def test_a_suffix_without_a_backend_suggests_a_repository(tmp_path, name):
         default_filename(tmp_path / name, [])
 
 
-def test_a_folder_of_models_suggests_its_flag(tmp_path):
-    with pytest.raises(StartupError, match=f"is a folder.* --model-repository={tmp_path}"):
-        default_filename(tmp_path, INSTALLED)
+def served(model, manager, name=""):
+    """Return the models of the repository: each name with its files."""
+    with single_model_repository(model, manager, name) as repository:
+        return {
+            each.name: sorted(
+                str(path.relative_to(each)) for path in each.rglob("*") if path.is_file()
+            )
+            for each in repository.iterdir()
+        }
+
+
+def write(*files):
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("weights")
+
+
+def test_a_folder_is_a_repository_a_model_or_has_a_single_file(tmp_path, manager):
+    repository, model, single = tmp_path / "all", tmp_path / "one", tmp_path / "file"
+    write(repository / "a" / "1" / "model.toy", repository / "b" / "1" / "model.toy")
+    write(model / "1" / "model.toy", model / "2" / "model.toy")
+    write(single / "weights.toy")
+    assert served(repository, manager) == {"a": ["1/model.toy"], "b": ["1/model.toy"]}
+    assert served(model, manager) == {"one": ["1/model.toy", "2/model.toy"]}
+    assert served(single, manager) == {"weights": ["1/model.toy"]}
+
+
+def test_a_name_may_be_given_unless_the_configuration_has_one(tmp_path, manager):
+    write(tmp_path / "file" / "weights.toy", tmp_path / "one" / "1" / "model.toy")
+    assert list(served(tmp_path / "file", manager, "given")) == ["given"]
+    assert list(served(tmp_path / "file" / "weights.toy", manager, "given")) == ["given"]
+    assert list(served(tmp_path / "one", manager, "given")) == ["given"]
+    (tmp_path / "one" / "config.pbtxt").write_text('name: "written" backend: "toy"')
+    assert list(served(tmp_path / "one", manager, "given")) == ["written"]
 
 
 class LlamaFolder:

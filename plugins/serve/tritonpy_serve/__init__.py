@@ -13,5 +13,8 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_commands() -> Mapping[str, str]:
-    """Register the command."""
-    return {"serve": "tritonpy_serve.command:ServeCommand"}
+    """Register the commands."""
+    return {
+        "serve": "tritonpy_serve.command:ServeCommand",
+        "healthcheck": "tritonpy_serve.healthcheck:HealthcheckCommand",
+    }

@@ -7,9 +7,7 @@ import logging
 import os
 import signal
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import msgspec
@@ -24,17 +22,13 @@ from tritonpy.config import (
 )
 from tritonpy.plugins import (
     PLUGIN_SECTIONS,
-    BackendFolders,
-    Backends,
     PluginManager,
     check_plugin_options,
     describe_options,
     describe_plugin_options,
-    install_command,
     make_plugin_manager,
 )
 from tritonpy.server import configure_logging, log_uncaught_exceptions
-from tritonpy_config.known_backends import KNOWN_FORMATS, BackendFiles, formats, package_of
 from tritonpy_serve.flag import (
     Flag,
     Parse,
@@ -45,6 +39,7 @@ from tritonpy_serve.flag import (
     not_negative,
     number,
 )
+from tritonpy_serve.init_process import become_init
 from tritonpy_serve.lifecycle import ServerLifecycle
 from tritonpy_serve.overlay import (
     BadFlags,
@@ -59,87 +54,13 @@ from tritonpy_serve.platforms import (
     with_http_limits,
     with_platform_defaults,
 )
+from tritonpy_serve.single_model import single_model_repository
 from tritonpy_serve.triton_flags import TRITON_FLAGS
 
 _G = "Memory/Device Management"
 
 _LANGUAGE_MODELS = frozenset({".gguf"})  # suffixes of files that are language models
 _DEVICE = "--memory-limit takes DEVICE:SIZE, such as cpu:8GiB or 0:20GiB"
-
-
-def default_filename(model: Path, installed: Sequence[BackendFiles]) -> str:
-    """Return the file name by which a backend recognizes `model`, chosen by its suffix.
-
-    Raises StartupError with the known suffixes, and the package that supports this one.
-    """
-    known: dict[str, tuple[str, str]] = {}
-    for backend in installed:
-        for filename in backend.default_filenames:
-            known.setdefault(Path(filename).suffix, (filename, backend.name))
-    if model.suffix in known:
-        return known[model.suffix][0]
-    listed = (
-        ", ".join(f"{suffix} ({name})" for suffix, (_, name) in sorted(known.items())) or "none"
-    )
-    if model.is_dir() and not model.suffix:
-        raise StartupError(
-            f"'{model}' is a folder, not a model file: serve the models in it with "
-            f"--model-repository={model}, or give one of their files"
-        )
-    missing = [
-        form.backend
-        for form in KNOWN_FORMATS
-        if model.suffix and Path(form.filename).suffix == model.suffix
-    ]
-    package = package_of(missing[0]) if missing else None
-    hint = (
-        install_command(package)
-        if package
-        else "write a config.pbtxt and serve its folder with --model-repository"
-    )
-    raise StartupError(
-        f"no installed backend serves '{model.suffix}' files ({model}); supported suffixes: "
-        f"{listed}. To serve it: {hint}"
-    )
-
-
-@contextmanager
-def single_model_repository(model: Path, manager: PluginManager) -> Iterator[Path]:
-    """Provide a temporary repository with the file (or folder) `model` as its only model.
-
-    The model has the file's name. The repository also contains files in the same folder whose names
-    begin with the model's (`model.onnx.data`). It contains those with its name and another suffix,
-    too (weights `model.bin` of `model.xml`). Files that the server would load instead of `model`
-    are left out.
-    """
-    if not model.exists():
-        raise StartupError(f"model '{model}' does not exist")
-    folders = BackendFolders.with_plugins(ServerConfig().backend_directory, manager)
-    installed = Backends(manager, {}, {}, folders).files()
-    filename = default_filename(model, installed)
-    with tempfile.TemporaryDirectory(prefix="tritonpy-") as folder:
-        version = Path(folder) / model.stem / "1"
-        version.mkdir(parents=True)
-        (version / filename).symlink_to(model.resolve())
-        for name, companion in _companions(model, filename, installed):
-            (version / name).symlink_to(companion.resolve())
-        yield Path(folder)
-
-
-def _companions(
-    model: Path, filename: str, installed: Sequence[BackendFiles]
-) -> Iterator[tuple[str, Path]]:
-    """Yield the files that belong to `model`, each with its name in the version folder."""
-    order = [form.filename for form in formats(installed)]
-    preferred = order[: order.index(filename)]
-    for path in model.parent.iterdir():
-        if path.name.startswith(model.name):
-            if path.name != model.name:
-                yield path.name, path
-        elif path.stem == model.stem and path.is_file():
-            name = Path(filename).with_suffix(path.suffix).name
-            if name not in preferred:
-                yield name, path
 
 
 def device_size(text: str) -> tuple[str, str, str]:
@@ -354,7 +275,18 @@ class ServeCommand(Command):
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add every flag in Triton's groups, with its status."""
         parser.usage = "tritonpy serve [MODEL] [--config FILE] [--flag=value ...]"
-        parser.add_argument("model", nargs="?", type=Path, help="a single model file to serve")
+        parser.add_argument(
+            "model",
+            nargs="?",
+            type=Path,
+            help="a model to serve: a file, a folder with versions, or a repository",
+        )
+        parser.add_argument(
+            "--model-name",
+            default="",
+            metavar="NAME",
+            help="name of that model (default: its file)",
+        )
         parser.add_argument(
             "--config", type=Path, metavar="FILE", help="configuration file (server.yaml)"
         )
@@ -398,6 +330,7 @@ class ServeCommand(Command):
             {name: texts for name, texts in vars(arguments).items() if isinstance(texts, list)},
         )
         raw, origins, source = _read_file(arguments.config)
+        become_init()
         allow_many_open_files()
         # Until the event loop handles signals, SIGTERM acts like Ctrl-C, so that temporary files
         # are removed.
@@ -498,7 +431,8 @@ def _with_model(
     if model is not None and has_repository:
         raise StartupError(f"use either a model ({model}) or --model-repository, not both")
     if model is not None:
-        folder = stack.enter_context(single_model_repository(model, manager))
+        repository = single_model_repository(model, manager, arguments.model_name)
+        folder = stack.enter_context(repository)
         config = msgspec.structs.replace(config, repositories=[RepositorySettings(str(folder))])
         return with_chat(config, manager) if model.suffix in _LANGUAGE_MODELS else config
     is_default = config.repositories == ServerConfig().repositories

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Install tritonpy into the environment of an image: build_environment.sh ENVIRONMENT PLUGINS-FILE
+#
+# Writes the bill of materials to /sbom.cdx.json, removes what serves only installation, and compiles
+# to bytecode, since the root filesystem of a container may be read-only.
+set -eu
+environment=$1
+export TRITONPY_PLAIN_DEPENDENCIES=1
+xargs python3 /src/tools/install.py --environment "$environment" < "$2"
+python3 -m venv /bill
+/bill/bin/pip install --quiet "cyclonedx-bom>=7,<8"
+/bill/bin/cyclonedx-py environment --output-reproducible --pyproject /src/core/pyproject.toml \
+    --output-file /sbom.cdx.json "$environment/bin/python"
+"$environment/bin/python" -m pip uninstall --quiet --yes pip setuptools
+rm -rf "$environment/build-backend"
+find "$environment"/lib/python*/site-packages/numpy -depth -type d -name tests -exec rm -r {} +
+# Example data and highlighters, which nothing imports at run time, stay uncompiled.
+"$environment/bin/python" -m compileall -q -j 0 -x '/(faker|pygments)/' "$environment/lib" || true
