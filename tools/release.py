@@ -4,8 +4,10 @@ Every distribution becomes a wheel in dist/. Wheels require their siblings in ex
 and do not refer to the checkout. They are installed into an empty environment, with other
 dependencies from the package index, and a server from these wheels must respond to a request.
 Distributions that need a large framework are resolved but not installed, unless --frameworks is
-given. With --compiled, distributions with compiled modules get a second wheel for this version of
-Python and this platform, which pip prefers where it fits (see tools/compiler.py).
+given. Beside the wheels are the bill of materials of that environment (sbom.cdx.json, in the format
+of CycloneDX) and the changes of the release (CHANGELOG.md). With --compiled, distributions with
+compiled modules get a second wheel for this version of Python and this platform, which pip prefers
+where it fits (see tools/compiler.py).
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ FRAMEWORKS = {
     "tritonpy-backend-transformer",
     "tritonpy-backend-trt",
 }
+BILL_OF_MATERIALS = "cyclonedx-bom>=7,<8"
 REQUIRED = ("Summary", "Author", "Keywords", "Classifier", "Requires-Python")
 # Serves an example model with the installed wheels and sends it a request over HTTP.
 SMOKE_TEST = """
@@ -87,6 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             for name, wheel in wheels.items():
                 check_metadata(read_metadata(wheel), distributions[name], distributions)
             check_installation(python, wheels, frameworks=arguments.frameworks)
+            write_bill(python, Path(folder) / "bill", arguments.output / "sbom.cdx.json")
+            write_changes(next(iter(distributions.values())).version, arguments.output)
             if arguments.compiled:
                 output = arguments.output
                 run_compiler(python, Path(folder) / "compiler", ["--wheels", str(output)])
@@ -154,6 +159,35 @@ def check_installation(python: Path, wheels: Mapping[str, Path], *, frameworks: 
     for wheel in () if frameworks else large:
         run_pip(python, ["install", "-q", "--dry-run", wheel])
     check_service(python)
+
+
+def write_bill(python: Path, environment: Path, output: Path) -> None:
+    """Write the bill of materials of an environment, with the version of each distribution."""
+    venv.create(environment, with_pip=True)
+    own = environment / "bin" / "python"
+    run_pip(own, ["install", "-q", BILL_OF_MATERIALS])
+    command = [str(own.with_name("cyclonedx-py")), "environment", "--output-reproducible"]
+    project = str(ROOT / "core" / "pyproject.toml")
+    subprocess.run(
+        [*command, "--pyproject", project, "--output-file", str(output), str(python)], check=True
+    )
+
+
+def write_changes(version: str, output: Path) -> None:
+    """Write the section of CHANGELOG.md for a version, or else the unreleased one.
+
+    Raises BadWheel if there is neither.
+    """
+    sections = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    titles = [section.partition("\n")[0].strip("[] ") for section in sections]
+    for wanted in (version, "Unreleased"):
+        for title, section in zip(titles, sections, strict=True):
+            if title.startswith(wanted):
+                changes = section.partition("\n")[2].strip()
+                text = f"# tritonpy {version}\n\n{changes}\n"
+                (output / "CHANGELOG.md").write_text(text, encoding="utf-8")
+                return
+    raise BadWheel(f"CHANGELOG.md has no section for {version}")
 
 
 def check_compiled(python: Path, wheels: Sequence[Path]) -> None:
