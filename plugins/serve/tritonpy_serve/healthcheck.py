@@ -33,8 +33,6 @@ class HealthcheckCommand(Command):
     this machine.
     """
 
-    common_options = ("--config", "--url", "--timeout")
-
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the options."""
         parser.add_argument("--config", type=Path, metavar="FILE", help="the server's server.yaml")
