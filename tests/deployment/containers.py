@@ -45,8 +45,9 @@ def require_tools() -> None:
     for tool in ("buildah", "mmdebstrap", "unshare", "chroot"):
         if shutil.which(tool) is None:
             pytest.skip("needs buildah, mmdebstrap and util-linux: apt install buildah mmdebstrap")
-    if os.geteuid() != 0:
-        pytest.skip("needs root, to mount filesystems in a namespace")
+    probe = ["unshare", "--mount", "--pid", "--fork", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    if os.geteuid() != 0 or subprocess.run(probe, capture_output=True, check=False).returncode:
+        pytest.skip("needs root and the right to mount filesystems in a namespace")
 
 
 def buildah(*arguments: str, timeout_s: float = 600) -> str:
