@@ -29,9 +29,9 @@ mount --bind "$ROOTFS" "$ROOTFS"
 for name in null zero random urandom; do
   touch "$ROOTFS/dev/$name"; mount --bind /dev/$name "$ROOTFS/dev/$name"
 done
-mkdir -p "$ROOTFS/models" "$ROOTFS/dev/shm"
-mount --bind "$MODELS" "$ROOTFS/models"
-mount -o remount,bind,ro "$ROOTFS/models"
+mkdir -p "$ROOTFS$MOUNT" "$ROOTFS/dev/shm"
+mount --bind "$MODELS" "$ROOTFS$MOUNT"
+mount -o remount,bind,ro "$ROOTFS$MOUNT"
 mount -t tmpfs -o mode=1777 tmpfs "$ROOTFS/tmp"
 mount -t tmpfs -o mode=1777,size=$SHM tmpfs "$ROOTFS/dev/shm"
 mount -t proc proc "$ROOTFS/proc"
@@ -156,14 +156,15 @@ class Container:
 @contextlib.contextmanager
 def running(
     image: str,
-    arguments: Sequence[str],
+    command: Sequence[str],
     *,
     models: Path,
     log: Path,
     shm_bytes: int = 64 * 1024 * 1024,
     variables: Mapping[str, str] | None = None,
+    mount: str = "/models",
 ) -> Iterator[Container]:
-    """Run a container with the image's entry point and `arguments`; kill it at the end."""
+    """Run a command in a container, with `models` at the path `mount`; kill it at the end."""
     found = configuration(image)
     with root_filesystem(image) as root, log.open("w", encoding="utf-8") as output:
         # The mount point must exist before the root is mounted read-only.
@@ -171,6 +172,7 @@ def running(
             "PATH": os.environ["PATH"],
             "ROOTFS": str(root),
             "MODELS": str(models),
+            "MOUNT": mount,
             "SHM": str(shm_bytes),
             "USERSPEC": found["User"],
             "VARIABLES": " ".join(
@@ -179,7 +181,7 @@ def running(
         }
         process = subprocess.Popen(
             ["unshare", "--mount", "--pid", "--fork", "--kill-child",
-             "sh", "-c", _RUN, "sh", *found["Entrypoint"], *arguments],
+             "sh", "-c", _RUN, "sh", *command],
             env=environment, stdout=output, stderr=output, text=True,
         )  # fmt: skip
         try:

@@ -66,7 +66,7 @@ def ports() -> dict[str, int]:
 
 def serve_arguments(ports: dict[str, int]) -> list[str]:
     flags = [f"--{name}-port={port}" for name, port in ports.items()]
-    return ["serve", "--host=127.0.0.1", "--model-repository=/models", *flags]
+    return ["tritonpy", "serve", "--host=127.0.0.1", *flags]
 
 
 def digits_request() -> bytes:
@@ -77,9 +77,9 @@ def test_the_image_is_small_described_and_has_a_bill_of_materials(image: str) ->
     found = configuration(image)
     assert found["User"] == "10001:10001"
     assert found["StopSignal"] == "SIGTERM"
-    assert found["Healthcheck"]["Test"][1:] == [
-        "/opt/tritonpy/bin/python", "-m", "tritonpy", "healthcheck"
-    ]  # fmt: skip
+    assert found["Healthcheck"]["Test"][1:] == ["tritonpy", "healthcheck"]
+    assert found["Cmd"] == ["tritonpy", "serve", "--host=0.0.0.0"]
+    assert not found.get("Entrypoint")
     assert found["Labels"]["org.opencontainers.image.title"] == "tritonpy"
     with root_filesystem(image) as root:
         used = subprocess.run(
@@ -122,10 +122,12 @@ def test_a_read_only_root_an_unprivileged_user_and_a_tiny_shm_serve_100_mb_tenso
 def healthcheck(image: str, port: int) -> int:
     """Return the exit status of the image's health check."""
     with root_filesystem(image) as root:
+        found = configuration(image)
         url = f"TRITONPY_HEALTH_URL=http://127.0.0.1:{port}/v2/health/ready"
-        command = configuration(image)["Healthcheck"]["Test"][1:]
+        environment = ["/usr/bin/env", "-i", *found["Env"], url]
+        command = found["Healthcheck"]["Test"][1:]
         return subprocess.run(
-            ["chroot", "--userspec=10001:10001", str(root), "/usr/bin/env", url, *command],
+            ["chroot", "--userspec=10001:10001", str(root), *environment, *command],
             check=False,
         ).returncode
 
@@ -239,24 +241,49 @@ def test_a_final_base_without_a_shell_serves(
         assert running_container.stop() == 0
 
 
-def test_sagemakers_program_starts_the_server(image: str, models: Path, tmp_path: Path) -> None:
+def ping(port: int, path: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_sagemaker_runs_the_program_serve(image: str, models: Path, tmp_path: Path) -> None:
     shutil.rmtree(models / "copy")
     port = free_port()
     variables = {"SAGEMAKER_BIND_TO_PORT": str(port), "SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
-    with root_filesystem(image) as root:
-        assert (root / "opt/tritonpy/bin/serve").stat().st_mode & 0o111
     with running(
-        image,
-        ["serve", "--allow-sagemaker=true", "--allow-http=false", "--allow-grpc=false",
-         "--allow-metrics=false", "--model-control-mode=explicit", "--load-model=digits",
-         "--model-repository=/models", f"--sagemaker-port={port}"],
-        models=models, log=tmp_path / "log", variables=variables,
+        image, ["serve"], models=models, log=tmp_path / "log", variables=variables,
+        mount="/opt/ml/model",
     ) as container:  # fmt: skip
         container.wait_for("Started Sagemaker HTTPService")
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        connection.request("GET", "/ping")
-        assert connection.getresponse().status == 200
-        connection.close()
+        assert ping(port, "/ping") == 200
+        assert container.stop() == 0
+
+
+def test_vertex_ai_runs_the_default_command(image: str, models: Path, tmp_path: Path) -> None:
+    shutil.rmtree(models / "copy")
+    port = free_port()
+    variables = {
+        "AIP_MODE": "PREDICTION",
+        "AIP_HTTP_PORT": str(port),
+        "AIP_PREDICT_ROUTE": "/predict",
+        "AIP_HEALTH_ROUTE": "/health",
+        "AIP_STORAGE_URI": "/mnt/model",
+    }
+    command = [
+        *configuration(image)["Cmd"],
+        "--allow-metrics=false",
+        "--model-control-mode=explicit",
+    ]
+    with running(
+        image, [*command, "--load-model=digits"], models=models, log=tmp_path / "log",
+        variables=variables, mount="/mnt/model",
+    ) as container:  # fmt: skip
+        container.wait_for("Started Vertex AI HTTPService")
+        assert ping(port, "/health") == 200
         assert container.stop() == 0
 
 

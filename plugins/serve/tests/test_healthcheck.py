@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from tritonpy import StartupError
-from tritonpy_serve.healthcheck import configured_url, request_status
+from tritonpy_serve.healthcheck import configured_url, default_url, request_status
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -105,6 +105,13 @@ def test_tls_and_unix_sockets_are_used(tmp_path):
 def test_the_configuration_gives_address_and_tls(tmp_path, text, url):
     (tmp_path / "server.yaml").write_text(text, encoding="utf-8")
     assert configured_url(tmp_path / "server.yaml") == url
+
+
+def test_the_environment_gives_the_default_route():
+    assert default_url({}) == "http://127.0.0.1:8000/v2/health/ready"
+    vertex = {"AIP_MODE": "PREDICTION", "AIP_HTTP_PORT": "5234", "AIP_HEALTH_ROUTE": "/h"}
+    assert default_url(vertex) == "http://127.0.0.1:5234/h"
+    assert default_url({**vertex, "TRITONPY_HEALTH_URL": "unix:/x"}) == "unix:/x"
 
 
 def test_a_configuration_without_http_says_what_to_do(tmp_path):

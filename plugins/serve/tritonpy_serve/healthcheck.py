@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -47,7 +48,7 @@ class HealthcheckCommand(Command):
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Print the status if it is bad, and return the exit status."""
-        url = arguments.url or os.environ.get(_VARIABLE) or _DEFAULT_URL
+        url = arguments.url or default_url(os.environ)
         if arguments.config is not None and not arguments.url:
             url = configured_url(arguments.config)
         try:
@@ -59,6 +60,16 @@ class HealthcheckCommand(Command):
             print(f"{url}: HTTP status {status}", file=sys.stderr)
             return 1
         return 0
+
+
+def default_url(environment: Mapping[str, str]) -> str:
+    """Return the URL of the health route, on Vertex AI that of its endpoint."""
+    if given := environment.get(_VARIABLE):
+        return given
+    route = environment.get("AIP_HEALTH_ROUTE")
+    if environment.get("AIP_MODE") == "PREDICTION" and route:
+        return f"http://127.0.0.1:{environment.get('AIP_HTTP_PORT') or 8080}{route}"
+    return _DEFAULT_URL
 
 
 def configured_url(file: Path) -> str:
