@@ -100,3 +100,10 @@ def test_a_server_that_is_not_installed_uses_pip(monkeypatch):
 
     monkeypatch.setattr(importlib.metadata, "distribution", missing)
     assert install_command("tritonpy-bench") == "pip install tritonpy-bench"
+
+
+def test_in_an_image_the_command_builds_another_image(monkeypatch):
+    monkeypatch.setenv("TRITONPY_IMAGE", "1")
+    assert install_command("tritonpy-backend-torch") == (
+        "docker build --file deploy/docker/Dockerfile --build-arg PLUGINS=tritonpy-backend-torch ."
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 INSTALLER = "tools/install.py"
+IMAGE_VARIABLE = "TRITONPY_IMAGE"  # set in images, which have no pip
 
 
 def install_command(requirement: str, *, reinstall: bool = False) -> str:
@@ -17,8 +19,11 @@ def install_command(requirement: str, *, reinstall: bool = False) -> str:
 
     If this environment was created from a source checkout, the command runs the checkout's
     installer, which installs into this environment without a package index. If it was installed
-    from wheels in a folder, the command names that folder.
+    from wheels in a folder, the command names that folder. In an image, it builds another image.
     """
+    if IMAGE_VARIABLE in os.environ:
+        build = ["docker", "build", "--file", "deploy/docker/Dockerfile", "--build-arg"]
+        return shlex.join([*build, f"PLUGINS={requirement}", "."])
     options = ["--force-reinstall"] if reinstall else []
     origin = _origin()
     if origin is not None and origin.suffix == ".whl" and origin.parent.is_dir():

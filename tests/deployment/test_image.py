@@ -250,6 +250,16 @@ def ping(port: int, path: str) -> int:
         connection.close()
 
 
+def test_a_missing_plugin_says_how_to_build_an_image_with_it(
+    image: str, models: Path, tmp_path: Path
+) -> None:
+    command = ["tritonpy", "lint", "/models"]
+    with running(image, command, models=models, log=tmp_path / "log") as container:
+        assert container.process.wait(timeout=60) != 0
+    assert "docker build" in container.log
+    assert "PLUGINS=tritonpy-lint" in container.log
+
+
 def test_sagemaker_runs_the_program_serve(image: str, models: Path, tmp_path: Path) -> None:
     shutil.rmtree(models / "copy")
     port = free_port()

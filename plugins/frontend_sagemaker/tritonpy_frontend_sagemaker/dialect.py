@@ -67,7 +67,7 @@ class SageMakerDialect(Dialect):
         name = self._store.served_name(call["name"])
         if name is None:
             return None
-        self._log.info("Invoking SageMaker TargetModel: %s", name)
+        self._log.debug("Invoking SageMaker TargetModel: %s", name)
         return name, ""
 
     def translate_headers(self, headers: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:

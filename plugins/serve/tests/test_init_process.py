@@ -32,6 +32,7 @@ def test_orphans_are_reaped_and_the_status_is_the_servers():
 
         become_init()
         assert os.getpid() != 1
+        assert os.getpgrp() == os.getpid()
         for _ in range({ORPHANS}):  # each child leaves an orphan that ends after it
             if os.fork() == 0:
                 if os.fork() == 0:

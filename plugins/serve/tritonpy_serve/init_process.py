@@ -28,6 +28,7 @@ def become_init() -> None:
         return
     server = os.fork()
     if server == 0:
+        os.setpgrp()  # Ctrl-C in a terminal reaches only the parent, which forwards it once
         return
 
     def forward(number: int, _frame: object) -> None:
