@@ -93,12 +93,12 @@ class Trace:
 
     `str(trace)` is the context that a model may pass on: JSON, or empty. The creator ends the
     trace: a frontend, or the core for requests of models. Any thread may add records.
+    `attributes` describe the call in the terms of its protocol, by the names of OpenTelemetry.
     """
 
     __slots__ = (
-        "_before", "_complete", "_ended", "context", "family", "id", "model_name", "model_version",
-        "notes", "parent_id",
-        "request_id",
+        "_before", "_complete", "_ended", "attributes", "context", "family", "id", "model_name",
+        "model_version", "notes", "parent_id", "request_id",
     )  # fmt: skip
 
     def __init__(self, family: TraceFamily, parent_id: int) -> None:
@@ -108,6 +108,7 @@ class Trace:
         self.model_name = self.request_id = self.context = ""
         self.model_version = -1
         self.notes: list[TimeStamp | TensorCopy] = []
+        self.attributes: dict[str, str | int | list[str]] = {}
         self._before = -1
         self._complete = self._ended = False
 

@@ -17,6 +17,7 @@ from tritonpy import PermissionDenied, Unauthenticated
 from tritonpy.auth import Principal
 from tritonpy.config import decode_options
 from tritonpy.frontend import FrontendContext, RequestMemory
+from tritonpy.tracing import Tracer
 from tritonpy_frontend_openai.frontend import OpenAiFrontend
 from tritonpy_frontend_openai.options import OpenAiOptions
 
@@ -55,7 +56,13 @@ class Reply:
 class LiveFrontend:
     """The frontend with its port; `client` is OpenAI's own client."""
 
-    def __init__(self, engine: ScriptedEngine, authorizer: Any = None, **options: Any) -> None:
+    def __init__(
+        self,
+        engine: ScriptedEngine,
+        authorizer: Any = None,
+        tracer: Tracer | None = None,
+        **options: Any,
+    ) -> None:
         raw = {"port": 0, "models": {"story": {"chat_template": TEMPLATE}}, **options}
         decoded = decode_options(OpenAiOptions, raw, "openai")  # may raise: before the thread
         self.engine = engine
@@ -64,7 +71,11 @@ class LiveFrontend:
         self.thread.start()
         self.memory = RequestMemory()
         context = FrontendContext(
-            "127.0.0.1", logging.getLogger("tritonpy.test.openai"), authorizer, memory=self.memory
+            "127.0.0.1",
+            logging.getLogger("tritonpy.test.openai"),
+            authorizer,
+            tracer or Tracer(),
+            memory=self.memory,
         )
         self.frontend = OpenAiFrontend(decoded, context)
         self.run(self.frontend.start(engine))

@@ -6,6 +6,10 @@ import json
 import socket
 import threading
 
+import httpx
+
+from tritonpy.metrics import FamilySnapshot, MetricKind, MetricSnapshot
+
 from .conftest import WAIT_S
 
 BODY = {"model": "story", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
@@ -144,3 +148,24 @@ def test_requests_in_flight_end_before_the_frontend_stops(live, engine):
     drained.join(WAIT_S)
     stream.close()
     assert b'"b"' in received
+
+
+def test_the_load_of_the_engine_is_a_header_if_the_client_asks_for_it(live, engine, monkeypatch):
+    waiting = FamilySnapshot(
+        "vllm:num_requests_waiting", "", MetricKind.GAUGE, [MetricSnapshot({"model": "story"}, 4)]
+    )
+    monkeypatch.setattr(engine, "custom_metrics", lambda: [waiting])
+    for stream in (False, True):
+        response = httpx.post(
+            f"http://127.0.0.1:{live.port}/v1/chat/completions",
+            json=BODY | {"stream": stream},
+            headers={"endpoint-load-metrics-format": "text"},
+            timeout=WAIT_S,
+        )
+        assert (
+            response.headers["endpoint-load-metrics"] == "TEXT named_metrics.num_requests_waiting=4"
+        )
+        assert response.status_code == 200
+    url = f"http://127.0.0.1:{live.port}/v1/chat/completions"
+    plain = httpx.post(url, json=BODY | {"stream": False}, timeout=WAIT_S)
+    assert "endpoint-load-metrics" not in plain.headers

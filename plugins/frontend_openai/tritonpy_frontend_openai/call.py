@@ -32,6 +32,8 @@ class Call(ABC):
     choices: int
     task: ClassVar[Task] = "generate"
     """What the model has to be able to do."""
+    operation: ClassVar[str] = ""
+    """`gen_ai.operation.name` of the call in traces; empty for calls without such a name."""
 
     @abstractmethod
     def requests(self, sink: Sink, known: KnownParameters) -> list[InferRequest]:

@@ -32,6 +32,8 @@ _ROLE = "assistant"
 class ChatCall(StreamedCall):
     """One chat completion."""
 
+    operation = "chat"
+
     def __init__(
         self, body: ChatBody, model: TextModel, adapter: str, options: OpenAiOptions
     ) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tritonpy import Engine, InferRequest, InferResponse, now_ns
 from tritonpy.frontend import FlowControl
-from tritonpy.tracing import Tracer
+from tritonpy.tracing import Trace, Tracer
 from tritonpy_frontend_openai.errors import api_error
 from tritonpy_frontend_openai.text_contract import Piece, read_piece
 
@@ -16,9 +16,10 @@ from tritonpy_frontend_openai.text_contract import Piece, read_piece
 class _Choice:
     """The tag of the request for one choice."""
 
-    __slots__ = ("complete", "flow_control", "generation", "index")
+    __slots__ = ("complete", "flow_control", "generation", "index", "trace")
 
     def __init__(self, index: int, flow_control: FlowControl, generation: ChoiceResponses) -> None:
+        self.trace: Trace | None = None
         self.index = index
         self.flow_control = flow_control
         self.generation = generation
@@ -39,14 +40,19 @@ class ChoicePiece:
 class ChoiceResponses:
     """Starts requests and collects their responses, in the order of their arrival.
 
-    `make_flow_control` bounds the responses of one choice that wait for the client. Used on the
-    event loop only.
+    `make_flow_control` bounds the responses of one choice that wait for the client. `operation` is
+    the name of the call in traces. Used on the event loop only.
     """
 
     def __init__(
-        self, engine: Engine, tracer: Tracer, make_flow_control: Callable[[], FlowControl]
+        self,
+        engine: Engine,
+        tracer: Tracer,
+        make_flow_control: Callable[[], FlowControl],
+        operation: str = "",
     ) -> None:
         self._engine = engine
+        self._operation = operation
         self._tracer = tracer
         self._make_flow_control = make_flow_control
         self._requests: list[InferRequest] = []
@@ -66,7 +72,16 @@ class ChoiceResponses:
                     known = {
                         name: headers[name] for name in self._tracer.headers if name in headers
                     }
-                    request.trace = self._tracer.sample(request.model_name, known)
+                    request.trace = request.tag.trace = self._tracer.sample(
+                        request.model_name, known
+                    )
+                    if request.trace is not None and self._operation:
+                        request.trace.attributes |= {
+                            "gen_ai.operation.name": self._operation,
+                            "gen_ai.provider.name": "tritonpy",
+                            "gen_ai.request.model": request.model_name,
+                            "gen_ai.response.id": request.id,
+                        }
                 self._requests.append(request)
                 self._engine.infer(request)
                 self._open += 1
@@ -137,8 +152,26 @@ class ChoiceResponses:
                 raise api_error(response.error)
             self._waiting.popleft()
             self._taken.append(choice)
-            pieces.append(ChoicePiece(choice.index, read_piece(response), response.final))
+            piece = read_piece(response)
+            if choice.trace is not None:
+                _record(choice.trace, piece)
+            pieces.append(ChoicePiece(choice.index, piece, response.final))
         return pieces
+
+
+def _record(trace: Trace, piece: Piece) -> None:
+    """Record tokens and the end of a choice, as OpenTelemetry's conventions for generative AI."""
+    attributes = trace.attributes
+    if piece.text and "FIRST_TOKEN" not in {stamp.name for stamp in trace.stamps()}:
+        trace.stamp("FIRST_TOKEN")
+    if piece.prompt_tokens is not None:
+        attributes["gen_ai.usage.input_tokens"] = piece.prompt_tokens
+    if piece.completion_tokens is not None:
+        before = attributes.get("gen_ai.usage.output_tokens", 0)
+        assert isinstance(before, int)  # noqa: S101 - written here
+        attributes["gen_ai.usage.output_tokens"] = before + piece.completion_tokens
+    if piece.finish_reason is not None:
+        attributes["gen_ai.response.finish_reasons"] = [piece.finish_reason]
 
 
 def deliver(request: InferRequest, response: InferResponse) -> None:

@@ -40,6 +40,8 @@ _KIND = "text_completion"
 class CompletionCall(StreamedCall):
     """One completion. The choices of each prompt are next to each other."""
 
+    operation = "text_completion"
+
     def __init__(
         self, body: CompletionBody, model: TextModel, adapter: str, options: OpenAiOptions
     ) -> None:

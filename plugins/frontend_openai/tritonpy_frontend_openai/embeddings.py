@@ -26,6 +26,7 @@ class EmbeddingCall(Call):
     """One call for embeddings: a request for each input."""
 
     task = "embed"
+    operation = "embeddings"
 
     def __init__(
         self, body: EmbeddingBody, model: TextModel, adapter: str, options: OpenAiOptions

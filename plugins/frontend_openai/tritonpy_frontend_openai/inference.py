@@ -26,6 +26,7 @@ from tritonpy_frontend_openai.responses.bodies import ResponseBody
 from tritonpy_frontend_openai.responses.call import ResponsesCall
 from tritonpy_frontend_openai.responses.store import ResponseStore, StoredResponse
 from tritonpy_frontend_openai.text_models import Task, TextModel, TextModels
+from tritonpy_http_api.generate.load_metrics import FORMAT_HEADER, METRICS_HEADER, load_metrics
 
 _LARGE = 128 * 1024  # bytes of a body that is decoded in a thread
 
@@ -107,7 +108,7 @@ class Inference:
         """Answer a call. Raises ApiError before the response has begun."""
         admitted = await self._admit(body_kind, make_call.task, headers, receive)
         call = make_call(admitted.body, admitted.model, admitted.adapter, self._options)
-        generation = await self._start(call, admitted, headers, reply.request_id)
+        generation = await self._start(call, admitted, headers, reply)
         await self._answer(call, generation, receive, reply)
 
     async def respond(self, headers: Mapping[str, str], receive: Any, reply: Reply) -> None:
@@ -120,7 +121,7 @@ class Inference:
         if body.background:
             self._kept()
         call = ResponsesCall(body, admitted.model, admitted.adapter, self._options, earlier)
-        generation = await self._start(call, admitted, headers, reply.request_id)
+        generation = await self._start(call, admitted, headers, reply)
         if body.background:
             await reply.document(self._run_in_background(call, generation, admitted))
             return
@@ -189,7 +190,7 @@ class Inference:
         return _Admitted(body, size, model, adapter, caller, reservation)
 
     async def _start(
-        self, call: Call, admitted: _Admitted[Any], headers: Mapping[str, str], request_id: str
+        self, call: Call, admitted: _Admitted[Any], headers: Mapping[str, str], reply: Reply
     ) -> ChoiceResponses:
         """Start the requests of a call. They hold what they need of the body."""
         if call.choices > self._options.max_choices:
@@ -202,11 +203,21 @@ class Inference:
             admitted.size, partial(call.requests, self._sink, self._engine.request_parameters)
         )
         for index, request in enumerate(requests):
-            request.id = request_id + (f"-{index}" if index else "")
+            request.id = reply.request_id + (f"-{index}" if index else "")
             admitted.caller.apply(request)
-        generation = ChoiceResponses(self._engine, self._tracer, self._flow_control)
+        self._report_load(admitted.model.name, headers, reply)
+        generation = ChoiceResponses(self._engine, self._tracer, self._flow_control, call.operation)
         generation.start(requests, headers)
         return generation
+
+    def _report_load(self, model: str, headers: Mapping[str, str], reply: Reply) -> None:
+        """Add the load of the model's engine to the response, if the client asks for it."""
+        format_ = headers.get(FORMAT_HEADER.decode())
+        if format_ is None:
+            return
+        value = load_metrics(format_, self._engine.custom_metrics(), self._log, model)
+        if value:
+            reply.headers.append((METRICS_HEADER, value.encode()))
 
     async def _answer(
         self, call: Call, generation: ChoiceResponses, receive: Any, reply: Reply

@@ -17,12 +17,13 @@ Send = Callable[[Any], Awaitable[None]]
 
 
 class Reply:
-    """Sends one response. `style` is the form of its errors."""
+    """Sends one response. `style` is the form of its errors, `headers` are further headers."""
 
     def __init__(self, send: Send, request_id: str, style: ErrorStyle) -> None:
         self._send = send
         self._style = style
         self.request_id = request_id
+        self.headers: list[tuple[bytes, bytes]] = []
         self.started = False
 
     async def document(self, value: Any) -> None:
@@ -64,5 +65,6 @@ class Reply:
         await self._send({"type": "http.response.body", "body": body})
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        headers += self.headers
         headers.append((b"x-request-id", self.request_id.encode("latin-1", "replace")))
         await self._send({"type": "http.response.start", "status": status, "headers": headers})

@@ -212,3 +212,19 @@ def test_a_rate_of_zero_traces_only_requests_with_a_parent(spans: Spans) -> None
     tracing.change(TraceChanges(level=[]))
     assert not tracing.active
     tracing.close()
+
+
+def test_attributes_of_the_call_are_on_its_span(spans: Spans) -> None:
+    trace = spans.family().trace()
+    assert trace is not None
+    trace.attributes["gen_ai.usage.output_tokens"] = 7
+    request = begun(trace, "story")
+    trace.stamp("FIRST_TOKEN")
+    trace.attributes["gen_ai.response.finish_reasons"] = ["stop"]
+    finish(trace, request)
+    trace.end()
+    span = spans.named("story")
+    assert span.attributes is not None
+    assert span.attributes["gen_ai.usage.output_tokens"] == 7
+    assert span.attributes["gen_ai.response.finish_reasons"] == ("stop",)
+    assert "FIRST_TOKEN" in events(span)

@@ -13,7 +13,7 @@ from tritonpy import now_ns
 from tritonpy.tracing import Trace, TraceFamily
 
 _COMPUTE = "COMPUTE_"
-_OF_REQUEST = frozenset({"REQUEST_START", "QUEUE_START", "REQUEST_END"})
+_OF_REQUEST = frozenset({"REQUEST_START", "QUEUE_START", "FIRST_TOKEN", "REQUEST_END"})
 _PROPAGATOR = TraceContextTextMapPropagator()
 
 
@@ -75,6 +75,7 @@ class FamilySpans:
         if compute is not None:
             compute.end(stamps["COMPUTE_END"] + self._offset_ns)
         if request is not None:
+            request.set_attributes(trace.attributes)
             request.end(stamps.get("REQUEST_END", ended_ns) + self._offset_ns)
 
     def _start(self, name: str, parent: Context | None, ns: int) -> Span:

@@ -65,3 +65,29 @@ def test_an_unknown_format_is_logged(caplog):
 def test_without_metrics_the_header_is_omitted(caplog):
     assert load_metrics("json", [], LOG) == ""
     assert FAMILY in caplog.text
+
+
+def gauge(name: str, **values: float) -> FamilySnapshot:
+    metrics = [
+        MetricSnapshot({"model": model, "version": "1"}, value) for model, value in values.items()
+    ]
+    return FamilySnapshot(name, "", MetricKind.GAUGE, metrics)
+
+
+@pytest.mark.parametrize("prefix", ["vllm:", "nv_generation_"])
+def test_other_engines_report_their_cache_and_their_queue(prefix):
+    found = [
+        gauge(f"{prefix}kv_cache_usage_perc", m=0.25, other=0.9),
+        gauge(f"{prefix}num_requests_running", m=3, other=8),
+        gauge(f"{prefix}num_requests_waiting", m=2),
+        gauge(f"{prefix}generation_tokens_total", m=100),
+        gauge("unrelated_num_requests_waiting", m=7),
+    ]
+    assert load_metrics("text", found, LOG, "m") == (
+        "TEXT named_metrics.kv_cache_utilization=0.250000, "
+        "named_metrics.num_requests_running=3, named_metrics.num_requests_waiting=2"
+    )
+    assert json.loads(load_metrics("json", found, LOG, "other").removeprefix("JSON ")) == {
+        "named_metrics": {"kv_cache_utilization": 0.9, "num_requests_running": 8}
+    }
+    assert load_metrics("text", found, LOG, "unknown") == ""

@@ -155,7 +155,11 @@ class GenerateCalls:
     ) -> None:
         generate_response = self._encode(response)
         kind = _EVENTS_TYPE if target.streams else JSON_TYPE
-        await send(_response_start(generate_response.status, [kind, *self._load_metrics(headers)]))
+        await send(
+            _response_start(
+                generate_response.status, [kind, *self._load_metrics(headers, target.model)]
+            )
+        )
         if not target.streams:
             is_only = response is not None and await _is_only_response(responses)
             await send(
@@ -177,11 +181,14 @@ class GenerateCalls:
         except Exception as error:
             return encode_failure_response(self._to_triton_error(error))
 
-    def _load_metrics(self, headers: Mapping[bytes, bytes]) -> Headers:
+    def _load_metrics(self, headers: Mapping[bytes, bytes], model: str) -> Headers:
         if FORMAT_HEADER not in headers:
             return []
         value = load_metrics(
-            headers[FORMAT_HEADER].decode("latin-1"), self._engine.custom_metrics(), self._log
+            headers[FORMAT_HEADER].decode("latin-1"),
+            self._engine.custom_metrics(),
+            self._log,
+            model,
         )
         return [(METRICS_HEADER, value.encode())] if value else []
 

@@ -34,6 +34,8 @@ class MessagesCall(StreamedCall):
     choices = 1
     heartbeat = event({"type": "ping"}, "ping")
 
+    operation = "chat"
+
     def __init__(
         self, body: MessagesBody, model: TextModel, adapter: str, options: OpenAiOptions
     ) -> None:

@@ -36,6 +36,8 @@ class ResponsesCall(StreamedCall):
 
     choices = 1
 
+    operation = "chat"
+
     def __init__(
         self,
         body: ResponseBody,
