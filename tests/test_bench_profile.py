@@ -91,10 +91,12 @@ def test_every_boundary_exists_and_is_restored(protocol: str, backend: str) -> N
     assert LocalEngine.infer is original
 
 
-@pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_the_path_of_a_request_starts_and_ends_in_its_frontend(protocol: str) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "package"), [("http", "tritonpy_http_api"), ("grpc", "tritonpy_frontend_grpc")]
+)
+def test_the_path_of_a_request_starts_and_ends_in_its_frontend(protocol: str, package: str) -> None:
     calls = record(protocol).calls
-    assert any(path.startswith(f"tritonpy_frontend_{protocol}/") for path, _ in calls)
+    assert any(path.startswith(f"{package}/") for path, _ in calls)
     assert [name for _, name in calls].count("LoadedModel.infer") == 1
     assert [name for _, name in calls].count("OnnxRuntimeBackend.execute") <= 1
 

@@ -7,6 +7,10 @@ set -eu
 environment=$1
 export TRITONPY_PLAIN_DEPENDENCIES=1
 xargs python3 /src/tools/install.py --environment "$environment" < "$2"
+# Both builds of ONNX Runtime install the same files, and the last one wins.
+if "$environment/bin/python" -m pip show --quiet onnxruntime-gpu 2>/dev/null; then
+    "$environment/bin/python" -m pip install --force-reinstall --no-deps onnxruntime-gpu
+fi
 python3 -m venv /bill
 /bill/bin/pip install --quiet "cyclonedx-bom>=7,<8"
 /bill/bin/cyclonedx-py environment --output-reproducible --pyproject /src/core/pyproject.toml \
