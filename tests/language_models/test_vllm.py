@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import http.client
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import openai
 import pytest
 
-from tests.conftest import ServerProcess
+from tests.conftest import ROOT, ServerProcess
 
 QUESTION: Any = [{"role": "user", "content": "What is the capital of France?"}]
 ANSWER = "The capital of France is Paris."
@@ -160,12 +161,27 @@ def test_a_client_that_leaves_stops_the_engine(served: ServerProcess) -> None:
 
 def running(served: ServerProcess) -> float:
     """Return the number of requests that the engine executes, by its metrics."""
+    lines = metrics(served).splitlines()
+    line = next(line for line in lines if line.startswith("vllm:num_requests_running{"))
+    return float(line.rpartition(" ")[2])
+
+
+def metrics(served: ServerProcess) -> str:
+    """Return the metrics of the server."""
     connection = http.client.HTTPConnection("127.0.0.1", served.ports["metrics"], timeout=60)
     with contextlib.closing(connection):
         connection.request("GET", "/metrics")
-        text = connection.getresponse().read().decode()
-    line = next(line for line in text.splitlines() if line.startswith("vllm:num_requests_running{"))
-    return float(line.rpartition(" ")[2])
+        return connection.getresponse().read().decode()
+
+
+def test_every_query_of_the_dashboard_finds_metrics(served: ServerProcess) -> None:
+    body = {"text_input": "The capital of France is", "temperature": 0, "max_tokens": 4}
+    assert served.request("/v2/models/chat/generate", json.dumps(body)).status == 200
+    dashboard = ROOT / "deploy/helm/tritonpy/files/dashboards/language_models.json"
+    used = set(re.findall(r"\$\{prefix\}(\w+)\{", dashboard.read_text(encoding="utf-8")))
+    assert len(used) > 15
+    served_names = set(re.findall(r"^vllm:(\w+)\{", metrics(served), re.MULTILINE))
+    assert used <= served_names
 
 
 def test_the_generate_endpoint_is_that_of_vllm_backend(served: ServerProcess) -> None:

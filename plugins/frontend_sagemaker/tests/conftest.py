@@ -98,10 +98,17 @@ def serve(tmp_path: Path, archives: Archives) -> Iterator[Callable[..., SimpleNa
     repository.mkdir()
     with ExitStack() as stack:
 
-        def start(*, load: tuple[str, ...] = (), auth: Any = None, **options: Any) -> Any:
+        def start(
+            *,
+            load: tuple[str, ...] = (),
+            auth: Any = None,
+            exit_on_error: bool = True,
+            **options: Any,
+        ) -> Any:
             config = {
                 "repositories": [{"url": str(repository)}],
                 "model_namespacing": True,
+                "exit_on_error": exit_on_error,
                 "control": {"mode": "explicit", "load": list(load)},
                 "frontends": {
                     **dict.fromkeys(("http", "grpc", "metrics"), False),

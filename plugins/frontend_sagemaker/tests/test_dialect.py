@@ -19,9 +19,11 @@ def test_ping_reports_readiness(single):
     assert single.get("/ping").status_code == 200
 
 
-def test_a_failed_model_makes_ping_fail_unless_it_reports_liveness(serve):
-    assert serve(default_model="adder").client.get("/ping").status_code == 200
-    assert serve(ping_mode="live").client.get("/ping").status_code == 200
+@pytest.mark.parametrize(("mode", "status"), [("ready", 400), ("live", 200)])
+def test_a_failed_model_makes_ping_fail_unless_it_reports_liveness(serve, mode, status):
+    add_model(serve.repository / "adder", adder_config(error="load: broken"))
+    client = serve(load=("adder",), exit_on_error=False, ping_mode=mode).client
+    assert client.get("/ping").status_code == status
 
 
 def test_invocations_run_the_default_model(single):
@@ -150,6 +152,24 @@ def test_restricted_apis_close_the_models_but_not_health_and_inference(serve):
         assert response.status_code == 403
         assert "This API is restricted" in response.json()["error"]
     assert client.get("/models", headers={"X-Auth": "secret"}).json() == {"models": []}
+
+
+def test_without_a_key_clients_do_not_learn_which_models_exist(serve, archives, tmp_path):
+    (tmp_path / "keys.toml").touch()
+    client = serve(auth={"api_keys": {"file": str(tmp_path / "keys.toml")}}).client
+    url = archives.add("known", adder=adder_config())
+    statuses = {
+        client.request(method, path, json={"model_name": "known", "url": url}).status_code
+        for method, path in (
+            ("POST", "/models"),
+            ("GET", "/models"),
+            ("GET", "/models/unknown"),
+            ("DELETE", "/models/unknown"),
+            ("POST", "/models/unknown/invoke"),
+            ("POST", "/invocations"),
+        )
+    }
+    assert statuses == {401}
 
 
 def test_bodies_of_many_chunks_are_refused(single):

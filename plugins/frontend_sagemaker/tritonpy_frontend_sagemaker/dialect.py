@@ -108,6 +108,7 @@ class SageMakerDialect(Dialect):
     async def _manage(self, models: re.Match[str], scope: Any, receive: Any, send: Any) -> None:
         name, method = models["name"] or "", scope["method"]
         if models["invoke"]:  # inference calls of known models do not arrive here
+            self._authorize(scope, f"/v2/models/{name}/infer")
             raise UnknownModel(name) if method == "POST" else _BadMethod(method)
         target = dict(scope["headers"]).get(_TARGET_MODEL, b"").decode("latin-1")
         if method == "GET":

@@ -155,5 +155,11 @@ def test_the_environment_gives_port_and_routes(serve, monkeypatch):
     monkeypatch.setenv("AIP_HEALTH_ROUTE", "/h")
     options = VertexOptions()
     assert (options.port, options.predict_route, options.health_route) == (5234, "/p", "/h")
+    monkeypatch.setenv("AIP_HTTP_PORT", "80x")
+    with pytest.raises(
+        StartupError, match="AIP_HTTP_PORT must be a port from 0 to 65535, not '80x'"
+    ):
+        VertexOptions()
+    monkeypatch.delenv("AIP_HTTP_PORT")
     with pytest.raises(ValueError, match="starts with '/'"):
         VertexOptions(predict_route="p")

@@ -7,11 +7,17 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from tritonpy import StartupError
 from tritonpy_http_api.options import HttpApiOptions
+
+_DEFAULT_PORT = 8080
 
 
 def _port() -> int:
-    return int(os.environ.get("AIP_HTTP_PORT") or 8080)
+    text = os.environ.get("AIP_HTTP_PORT") or str(_DEFAULT_PORT)
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise StartupError(f"AIP_HTTP_PORT must be a port from 0 to 65535, not '{text}'")
+    return int(text)
 
 
 class VertexOptions(HttpApiOptions, frozen=True):

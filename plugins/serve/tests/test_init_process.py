@@ -15,10 +15,11 @@ ORPHANS = 100
 
 
 def in_namespace(script: str) -> subprocess.Popen[str]:
-    if shutil.which("unshare") is None:
-        pytest.skip("needs unshare of util-linux, and the right to create namespaces")
     unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode
+    ):
         pytest.skip("needs unshare of util-linux, and the right to create namespaces")
     command = [*unshare, sys.executable, "-c", textwrap.dedent(script)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -76,6 +76,12 @@ def test_ports_outside_sagemakers_range_are_refused_with_tritons_text():
     assert str(raised.value) == (
         "The server cannot listen to HTTP requests at port 8000, allowed port range is [8081, 9000]"
     )
+    only_vertex = configured(
+        **flags, allow_vertex_ai="true", allow_http="false", allow_grpc="false",
+        allow_metrics="false",
+    )  # fmt: skip
+    with pytest.raises(BadFlags, match="cannot listen to Vertex AI requests at port 8080"):
+        check_safe_ports(only_vertex, manager)
     inside = configured(
         **flags, http_port="8081", grpc_port="8082", metrics_port="9000", sagemaker_port="1"
     )

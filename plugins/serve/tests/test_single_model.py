@@ -89,6 +89,16 @@ def test_a_name_may_be_given_unless_the_configuration_has_one(tmp_path, manager)
     assert list(served(tmp_path / "one", manager, "given")) == ["written"]
 
 
+@pytest.mark.parametrize("name", ["../escape", "/tmp/escape", "..", "a/b"])
+def test_a_name_cannot_lead_out_of_the_temporary_repository(tmp_path, manager, name):
+    write(tmp_path / "one" / "1" / "model.toy")
+    with pytest.raises(StartupError, match="cannot be the name of a model"):
+        served(tmp_path / "one", manager, name)
+    (tmp_path / "one" / "config.pbtxt").write_text(f'name: "{name}" backend: "toy"')
+    with pytest.raises(StartupError, match="cannot be the name of a model"):
+        served(tmp_path / "one", manager)
+
+
 class LlamaFolder:
     @hookimpl
     def tritonpy_backend_folders(self):

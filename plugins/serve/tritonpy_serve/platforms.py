@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from tritonpy import Options
 from tritonpy.config import ServerConfig
 from tritonpy.plugins import PluginManager
 from tritonpy_serve.overlay import BadFlags, GivenFlags
@@ -96,10 +97,7 @@ def check_safe_ports(config: ServerConfig, manager: PluginManager) -> None:
     for name, options in enabled.items():
         if name == "sagemaker" or name not in table:
             continue
-        fields = {field.name: field for field in msgspec.structs.fields(table[name].load().Options)}
-        if "port" not in fields:
-            continue
-        port = options.get("port", fields["port"].default)
+        port = options.get("port", _default_port(table[name].load().Options))
         if isinstance(port, int) and not int(lowest) <= port <= int(highest):
             problems.append(
                 f"The server cannot listen to {_TITLES.get(name, name)} requests at port {port}, "
@@ -107,3 +105,12 @@ def check_safe_ports(config: ServerConfig, manager: PluginManager) -> None:
             )
     if problems:
         raise BadFlags(problems)
+
+
+def _default_port(kind: type[Options]) -> object:
+    """Return the default of the option `port`, None without one."""
+    for field in msgspec.structs.fields(kind):
+        if field.name == "port":
+            is_made = field.default_factory is not msgspec.NODEFAULT
+            return field.default_factory() if is_made else field.default
+    return None

@@ -56,18 +56,21 @@ def single_model_repository(model: Path, manager: PluginManager, name: str = "")
       config.pbtxt, else `name` or the folder's.
     - Any other folder is a repository itself.
 
-    Raises StartupError if the path does not exist or no backend serves its format.
+    Raises StartupError if the path does not exist, if no backend serves its format, and for a name
+    that is no name of a folder.
     """
     if not model.exists():
         raise StartupError(f"model '{model}' does not exist")
+    _check_name(name)
     folders = BackendFolders.with_plugins(ServerConfig().backend_directory, manager)
     installed = Backends(manager, {}, {}, folders).files()
     if model.is_dir() and model.suffix not in _suffixes(installed):
         files = [each for each in model.iterdir() if each.suffix in _suffixes(installed)]
         if _is_model_folder(model):
+            name = _configured_name(model) or name or model.resolve().name
+            _check_name(name)
             with tempfile.TemporaryDirectory(prefix="tritonpy-") as folder:
-                link = Path(folder) / (_configured_name(model) or name or model.resolve().name)
-                link.symlink_to(model.resolve())
+                (Path(folder) / name).symlink_to(model.resolve())
                 yield Path(folder)
             return
         if len(files) != 1:
@@ -82,10 +85,9 @@ def single_model_repository(model: Path, manager: PluginManager, name: str = "")
 def _file_repository(model: Path, name: str, installed: Sequence[BackendFiles]) -> Iterator[Path]:
     """Provide a temporary repository with the file (or folder) `model` as its only model.
 
-    The repository also contains files in the same folder whose names
-    begin with the model's (`model.onnx.data`). It contains those with its name and another suffix,
-    too (weights `model.bin` of `model.xml`). Files that the server would load instead of `model`
-    are left out.
+    The repository also contains files in the same folder whose names begin with the model's
+    (`model.onnx.data`). It contains those with its name and another suffix, too (weights
+    `model.bin` of `model.xml`). Files that the server would load instead of `model` are left out.
     """
     filename = default_filename(model, installed)
     with tempfile.TemporaryDirectory(prefix="tritonpy-") as folder:
@@ -111,6 +113,12 @@ def _companions(
             name = Path(filename).with_suffix(path.suffix).name
             if name not in preferred:
                 yield name, path
+
+
+def _check_name(name: str) -> None:
+    """Raise StartupError for a name that would lead out of the temporary repository."""
+    if "/" in name or "\0" in name or name in {".", ".."}:
+        raise StartupError(f"'{name}' cannot be the name of a model: it must be that of a folder")
 
 
 def _suffixes(installed: Sequence[BackendFiles]) -> set[str]:
