@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import re
 from typing import Annotated
 
@@ -8,7 +10,8 @@ from msgspec import Meta
 
 from tritonpy import Backend, Options
 from tritonpy.plugins import PluginError, install_command
-from tritonpy.plugins.backends import BackendFolders, Backends
+from tritonpy.plugins.backends import Backends
+from tritonpy_config.backend_folders import BackendFolders
 from tritonpy_config.known_backends import BackendFiles
 from tritonpy_config.server import InvalidServerConfig
 
@@ -17,6 +20,13 @@ from ..toys.serving import ToyPlugin, toy_plugins
 
 class Plain(Backend):
     pass
+
+
+class Open(Backend):
+    class Options(Options, frozen=True):
+        collects = "settings"
+        settings: Mapping[str, str] = {}
+        threads: int = 1
 
 
 class Tuned(Backend):
@@ -140,9 +150,45 @@ def test_a_plugin_s_name_takes_precedence_over_a_folder_unless_the_model_request
     )
 
 
-def test_another_runtime_is_not_looked_for_in_folders(folders):
-    with pytest.raises(PluginError, match="no plugin provides backend 'mine'"):
+def test_a_library_as_runtime_needs_the_backend_of_the_c_interface(folders):
+    with pytest.raises(PluginError, match="is written in C, and no plugin provides backend 'c'"):
         with_folders(folders, python=Tuned).get("mine", "libtriton_mine.so")
+    assert with_folders(folders, c=Tuned).get("mine", "libtriton_mine.so") is Tuned
+
+
+@pytest.mark.parametrize(
+    ("name", "runtime", "executor"),
+    [
+        ("native", "", "c"),
+        ("native", "model.py", "native"),
+        ("plain", "", "plain"),  # the plugin takes precedence
+        ("plain", "libtriton_plain.so", "c"),  # unless the model requests the library
+        ("plain", "libtriton_other.so", "plain"),
+        ("mine", "", "c"),  # as in Triton, the library takes precedence over model.py
+        ("mine", "model.py", "python"),
+        ("../native", "", "../native"),
+    ],
+)
+def test_a_library_in_the_backend_s_folder_is_executed_by_the_backend_c(
+    folders, tmp_path, name, runtime, executor
+):
+    for backend in ("native", "plain", "mine"):
+        (tmp_path / backend).mkdir(exist_ok=True)
+        (tmp_path / backend / f"libtriton_{backend}.so").touch()
+    found = with_folders(folders, c=Tuned, python=Tuned)
+    assert found.executor(name, runtime) == executor
+    folder = found.folder(name, runtime)
+    assert folder == (None if executor == name else tmp_path / name)
+
+
+def test_a_backend_of_the_c_interface_takes_every_setting(folders, tmp_path):
+    (tmp_path / "native").mkdir()
+    (tmp_path / "native" / "libtriton_native.so").touch()
+    options = {"native": {"threads": 2, "fast": True, "isolation": "thread"}}
+    found = with_folders(folders, options, {"level": "x"}, c=Open)
+    assert found.options("native").settings == {"level": "x", "fast": "true"}
+    assert found.options("native").threads == 2
+    assert found.isolation("native") == "thread"
 
 
 def test_a_folder_without_the_python_backend_names_the_package_to_install(folders):

@@ -11,13 +11,14 @@ import pytest
 from tritonpy.api.contexts import ModelContext
 from tritonpy.api.repository import ModelListing
 from tritonpy.plugins import install_command
-from tritonpy.plugins.backends import BackendFolders, Backends
+from tritonpy.plugins.backends import Backends
 from tritonpy.repository.model_loader import (
     load_hint,
     read_labels,
     resolve_runtime,
     unreadable_hint,
 )
+from tritonpy_config.backend_folders import BackendFolders
 from tritonpy_metrics import SERVER_METRICS, MetricKind
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing import ModelRepository
@@ -540,6 +541,22 @@ def test_a_backend_folder_serves_models_that_no_plugin_serves(
     backends: Backends, backend: str, given: str, found: str
 ) -> None:
     assert resolve_runtime(ModelConfig(name="m", backend=backend, runtime=given), backends) == found
+
+
+@pytest.mark.parametrize(
+    ("backend", "files", "found"),
+    [
+        ("own", ["libtriton_own.so"], "libtriton_own.so"),
+        ("own", ["1/libtriton_own.so"], "libtriton_own.so"),
+        ("own", ["1/libtriton_other.so"], ""),
+        ("toy", ["1/libtriton_toy.so"], ""),  # the plugin takes precedence
+    ],
+)
+def test_a_library_in_the_model_s_folder_is_its_runtime(
+    backends: Backends, backend: str, files: list[str], found: str
+) -> None:
+    config = ModelConfig(name="m", backend=backend)
+    assert resolve_runtime(config, backends, files) == found
 
 
 @pytest.mark.parametrize("backend", ["missing", "python", "toy"])

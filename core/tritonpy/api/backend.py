@@ -127,6 +127,11 @@ class Backend(ABC):
         """
         return None
 
+    @classmethod
+    def worker_environment(cls, model: ModelContext) -> Mapping[str, str]:  # noqa: ARG003
+        """Return environment variables of the worker processes that the core starts (optional)."""
+        return {}
+
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         """Prepare the instance for execution; raise an exception to fail the load with its text."""
         self.model = model

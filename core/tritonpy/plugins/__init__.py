@@ -12,7 +12,7 @@ from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from tritonpy.installation import install_command
-    from tritonpy.plugins.backends import BackendFolders, Backends
+    from tritonpy.plugins.backends import Backends
     from tritonpy.plugins.manager import (
         PluginInfo,
         PluginManager,
@@ -50,7 +50,8 @@ __getattr__ = lazy_names(
         "tritonpy_config.options": ("NoOptions",),
         "tritonpy_types.errors": ("PluginError",),
         "tritonpy.installation": ("install_command",),
-        "tritonpy.plugins.backends": ("BackendFolders", "Backends"),
+        "tritonpy.plugins.backends": ("Backends",),
+        "tritonpy_config.backend_folders": ("BackendFolders",),
         "tritonpy.plugins.option_descriptions": ("describe_options",),
         "tritonpy.plugins.options": (
             "PLUGIN_SECTIONS",

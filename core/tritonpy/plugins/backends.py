@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,59 +11,19 @@ import msgspec
 
 from tritonpy.api.backend import Backend
 from tritonpy.plugins.manager import PluginManager
+from tritonpy_config.backend_folders import MODEL_FILE, BackendFolders, is_library
 from tritonpy_config.known_backends import KNOWN_FORMATS, BackendFiles
 from tritonpy_config.options import Options
 from tritonpy_config.server import decode_options
-from tritonpy_config.server.server_config import DEFAULT_BACKEND_DIRECTORY
 from tritonpy_types.errors import PluginError
 
 log = logging.getLogger("tritonpy.plugins")
 
-HOOK, FOLDER_HOOK = "tritonpy_backends", "tritonpy_backend_folders"
+HOOK = "tritonpy_backends"
 ISOLATION = "isolation"
 DEFAULT_MAX_BATCH_SIZE = 4  # Triton's default for models that can batch and have no maximum
-
-
-MODEL_FILE = "model.py"
-"""The file of a Python-based backend, and the `runtime` of its models."""
-PYTHON = "python"
-
-
-class BackendFolders:
-    """The folders of Python-based backends: those below `root`, and those of plugins.
-
-    Folders below `root` may change while the server runs. They have priority.
-    """
-
-    def __init__(
-        self,
-        root: str | Path = DEFAULT_BACKEND_DIRECTORY,
-        of_plugins: Mapping[str, Path] | None = None,
-    ) -> None:
-        self._root = Path(root)
-        self._of_plugins = dict(of_plugins or {})
-
-    @classmethod
-    def with_plugins(cls, root: str | Path, plugins: PluginManager) -> BackendFolders:
-        """Return the folders below `root` and those that the plugins register."""
-        registered = plugins.table(FOLDER_HOOK)
-        return cls(root, {name: Path(entry.target) for name, entry in registered.items()})
-
-    def of_plugins(self) -> Iterable[str]:
-        """Return the names of the backends whose folders are in plugins."""
-        return self._of_plugins
-
-    def folder(self, name: str) -> Path:
-        """Return the folder of the backend `name`, which need not exist."""
-        folder = self._root / name
-        if (folder / MODEL_FILE).is_file():
-            return folder
-        return self._of_plugins.get(name, folder)
-
-    def has(self, name: str) -> bool:
-        """Return whether the backend exists. Names that leave the root do not."""
-        is_plain = bool(name) and "/" not in name and name not in {".", ".."}
-        return is_plain and (self.folder(name) / MODEL_FILE).is_file()
+PYTHON, C = "python", "c"
+"""The backends that execute others: those in folders, and libraries of the C interface."""
 
 
 class IsolationOption(Options, frozen=True):
@@ -80,9 +40,9 @@ class IsolationOption(Options, frozen=True):
 class Backends:
     """Finds a backend by name and decodes its options from server.yaml.
 
-    A name without a plugin may be a folder: a Python-based backend, which the Python backend
-    executes. `runtime` comes from the model configuration: "model.py" selects the folder, even if a
-    plugin has the name.
+    A name without a plugin may be a Python-based backend or a library of the C interface, which the
+    backends `python` and `c` execute. `runtime` comes from the model configuration: "model.py" and
+    the name of a library select those, even if a plugin has the name.
     """
 
     def __init__(
@@ -96,30 +56,37 @@ class Backends:
         self._options = options
         self._defaults = {_key(key): value for key, value in defaults.items()}
         self.folders = folders or BackendFolders()
-        self._decoded: dict[tuple[str, bool], Options] = {}
-        self._isolation: dict[tuple[str, bool], str | None] = {}
+        self._decoded: dict[tuple[str, str], tuple[Options, str | None]] = {}
 
     def get(self, name: str, runtime: str = "") -> type[Backend]:
         """Return the class. Raises PluginError that names the package to install."""
-        folder = self.folder(name, runtime)
-        if folder is None:
-            return self._registered(name)
+        executor = self.executor(name, runtime)
         try:
-            return self._registered(PYTHON)
+            return self._registered(executor)
         except PluginError as error:
+            if executor == name:
+                raise
+            language = "Python" if executor == PYTHON else "C"
             raise PluginError(
-                f"the backend in {folder} is written in Python, and {error}"
+                f"the backend in {self.folders.folder(name)} is written in {language}, and {error}"
             ) from error
 
-    def folder(self, name: str, runtime: str = "") -> Path | None:
-        """Return the folder of the Python-based backend `name`.
+    def executor(self, name: str, runtime: str = "") -> str:
+        """Return the registered name of the backend that executes the models of `name`."""
+        is_plugin = name in self._plugins.table(HOOK)
+        names_library = is_library(runtime)
+        if (names_library and not is_plugin) or (
+            (names_library or not (runtime or is_plugin))
+            and self.folders.has_library(name, runtime)
+        ):
+            return C
+        if runtime == MODEL_FILE or not (runtime or is_plugin):
+            return PYTHON if self.folders.has(name) else name
+        return name
 
-        Returns None if a plugin provides the name, or if the backend is unknown.
-        """
-        uses_folder = runtime == MODEL_FILE or (
-            not runtime and name not in self._plugins.table(HOOK)
-        )
-        return self.folders.folder(name) if uses_folder and self.folders.has(name) else None
+    def folder(self, name: str, runtime: str = "") -> Path | None:
+        """Return the folder of a backend that another one executes; None for a plugin's own."""
+        return None if self.executor(name, runtime) == name else self.folders.folder(name)
 
     def options(self, name: str, runtime: str = "") -> Options:
         """Return the options of the backend `name`.
@@ -128,41 +95,41 @@ class Backends:
 
         Raises InvalidServerConfig.
         """
-        key = name, self.folder(name, runtime) is not None
-        if key not in self._decoded:
-            self._decoded[key] = self._decode(name, runtime)
-        return self._decoded[key]
+        return self._settings(name, runtime)[0]
 
     def isolation(self, name: str, runtime: str = "") -> str | None:
         """Return where instances of the backend's models run: "process", "thread", or None.
 
         None means that neither is configured.
         """
-        self.options(name, runtime)
-        return self._isolation[name, self.folder(name, runtime) is not None]
+        return self._settings(name, runtime)[1]
+
+    def _settings(self, name: str, runtime: str) -> tuple[Options, str | None]:
+        key = name, self.executor(name, runtime)
+        if key not in self._decoded:
+            self._decoded[key] = self._decode(*key)
+        return self._decoded[key]
 
     def _registered(self, name: str) -> type[Backend]:
         backend: type[Backend] = self._plugins.get(HOOK, name, "backend").load()
         return backend
 
-    def _decode(self, name: str, runtime: str) -> Options:
-        kind = self.get(name, runtime).Options
+    def _decode(self, name: str, executor: str) -> tuple[Options, str | None]:
+        kind = self._registered(executor).Options
         known = {_key(field.name) for field in msgspec.structs.fields(kind)}
-        shared = {key: value for key, value in self._defaults.items() if key in known}
-        inherited = self._own(PYTHON) if self.folder(name, runtime) is not None else {}
+        shared = {k: v for k, v in self._defaults.items() if k in known or kind.collects}
+        inherited = self._own(PYTHON) if executor == PYTHON else {}
         given = self._defaults_of(ISOLATION) | shared | inherited | self._own(name)
         path = f"backends.{name}"
         isolated = decode_options(
             IsolationOption, {k: v for k, v in given.items() if k == ISOLATION}, path
         )
-        self._isolation[name, self.folder(name, runtime) is not None] = isolated.isolation
         if ISOLATION not in known:
             given.pop(ISOLATION, None)
         # errors use the original spelling of a key
         spelled = {_key(key): key for key in self._options.get(name, {})}
-        return decode_options(
-            kind, {spelled.get(key, key): value for key, value in given.items()}, path
-        )
+        given = {spelled.get(key, key): value for key, value in given.items()}
+        return decode_options(kind, given, path), isolated.isolation
 
     def _defaults_of(self, key: str) -> dict[str, Any]:
         return {key: self._defaults[key]} if key in self._defaults else {}
@@ -207,9 +174,7 @@ class Backends:
     def check_options(self) -> None:
         """Decode the options of every configured and installed backend, to report errors early."""
         for name in self._options:
-            if name in self._plugins.table(HOOK) or (
-                PYTHON in self._plugins.table(HOOK) and self.folder(name)
-            ):
+            if self.executor(name) in self._plugins.table(HOOK):
                 self.options(name)
 
 

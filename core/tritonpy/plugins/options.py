@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tritonpy.plugins.backends import PYTHON, BackendFolders, Backends
+from tritonpy.plugins.backends import Backends
 from tritonpy.plugins.manager import PACKAGES, PluginManager, frontend_classes
 from tritonpy.plugins.option_descriptions import describe_options
+from tritonpy_config.backend_folders import BackendFolders
 from tritonpy_config.known_backends import package_of
 from tritonpy_config.options import Options
 from tritonpy_config.problem import ConfigProblem
@@ -58,15 +59,16 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
         name for name in config.transport if name in manager.table("tritonpy_transports")
     ]
     class_of = frontend_classes(manager, installed_transports)
-    folders = BackendFolders.with_plugins(config.backend_directory, manager)
+    in_plugins = manager.table("tritonpy_backend_folders")
+    folders = BackendFolders.with_plugins(config.backend_directory, in_plugins)
     backends = Backends(manager, config.backends, {}, folders)
     for section, (hook, kind_name) in PLUGIN_SECTIONS.items():
         for name, raw in _configured(config, section, manager).items():
             path = f"{section}.{name}"
             is_backend = section == "backends"
-            in_folder = is_backend and backends.folder(name) is not None
+            executor = backends.executor(name) if is_backend else name
             try:
-                registered = manager.get(hook, PYTHON if in_folder else name, kind_name)
+                registered = manager.get(hook, executor, kind_name)
             except PluginError as error:
                 errors.append(InvalidServerConfig([ConfigProblem(path, str(error))]))
                 continue

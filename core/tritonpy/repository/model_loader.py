@@ -6,9 +6,9 @@ import getpass
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from tritonpy.api.backend import Backend
@@ -22,7 +22,7 @@ from tritonpy.api.scheduler import Scheduler, SchedulerContext
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.model.warmup_samples import warmup_samples
-from tritonpy.plugins.backends import MODEL_FILE, Backends
+from tritonpy.plugins.backends import PYTHON, Backends, C
 from tritonpy.repository.agents import AgentChain
 from tritonpy.repository.load_context import LoadContext
 from tritonpy.repository.local import list_model
@@ -33,6 +33,7 @@ from tritonpy.runners.instances import Instances
 from tritonpy.runners.isolation import PARAMETER, is_isolated, loads_in_worker
 from tritonpy.runners.runner import ModelExecution, Runner
 from tritonpy_batching.batch_layout import BatchLayout
+from tritonpy_config.backend_folders import MODEL_FILE, library_name
 from tritonpy_config.completion import fill_backend, merge_auto_complete
 from tritonpy_config.config_file import read_config, string_parameters, with_positions
 from tritonpy_config.dependencies import is_ensemble
@@ -81,24 +82,29 @@ _ABOUT_LAYOUT = (
 """Error texts that wrong file names may cause."""
 
 
-def resolve_runtime(config: ModelConfig, backends: Backends) -> str:
+def resolve_runtime(config: ModelConfig, backends: Backends, files: Collection[str] = ()) -> str:
     """Return "model.py" if a Python-based backend serves the model, else the configured runtime.
 
-    Raises `InvalidArgument` if the configured Python-based backend is missing and no plugin serves
-    this runtime.
+    Without one, return the name of the backend's library if it is among the model's `files`, and
+    no plugin has the name. Raises `InvalidArgument` if the configured Python-based backend is
+    missing and no plugin serves this runtime.
     """
-    folders = backends.folders
+    folders, name = backends.folders, config.backend
     if (
         config.runtime == MODEL_FILE
-        and not folders.has(config.backend)
+        and not folders.has(name)
         and not _plugin_serves_runtime(config, backends)
     ):
         raise InvalidArgument(
             f"unable to find Python backend based backend library '{MODEL_FILE}' for model "
             f"'{config.name}', "
-            f"searched: '{folders.folder(config.backend) / MODEL_FILE}'"
+            f"searched: '{folders.folder(name) / MODEL_FILE}'"
         )
-    return config.runtime if backends.folder(config.backend, config.runtime) is None else MODEL_FILE
+    executor = backends.executor(name, config.runtime)
+    library = library_name(name)
+    if not config.runtime and executor == name and any(PurePath(f).name == library for f in files):
+        return library if backends.executor(name, library) == C else ""
+    return MODEL_FILE if executor == PYTHON and name != PYTHON else config.runtime
 
 
 def _plugin_serves_runtime(config: ModelConfig, backends: Backends) -> bool:
@@ -355,7 +361,7 @@ class ModelLoader:
     def _with_backend(self, given: ModelConfig, listing: ModelListing) -> ModelConfig:
         backends = self._load_context.backends
         config = fill_backend(given, listing.name, listing.files, backends.files(given.backend))
-        config.runtime = resolve_runtime(config, backends)
+        config.runtime = resolve_runtime(config, backends, listing.files)
         if listing.renamed:
             config.name = listing.name
         return config

@@ -20,7 +20,7 @@ from tritonpy.logs import terminal_columns
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins import PluginManager, make_plugin_manager
-from tritonpy.plugins.backends import BackendFolders, Backends
+from tritonpy.plugins.backends import Backends
 from tritonpy.repository.index_report import index_as_dicts, index_as_table
 from tritonpy.repository.load_context import LoadContext
 from tritonpy.repository.manager import ModelEvents, RepositoryManager
@@ -51,6 +51,7 @@ from tritonpy.server.interpreter import prepare_interpreter, release_interpreter
 from tritonpy.shared_memory import Regions
 from tritonpy.tracing.tracing import Tracing
 from tritonpy.version import SERVER_VERSION
+from tritonpy_config.backend_folders import BackendFolders
 from tritonpy_config.redacted_urls import redact_urls
 from tritonpy_config.server import ServerConfig
 from tritonpy_metrics import CustomMetrics, ModelMetrics
@@ -359,7 +360,8 @@ def build(
 
 
 def _backends(config: ServerConfig, plugins: PluginManager) -> Backends:
-    folders = BackendFolders.with_plugins(config.backend_directory, plugins)
+    in_plugins = plugins.table("tritonpy_backend_folders")
+    folders = BackendFolders.with_plugins(config.backend_directory, in_plugins)
     backends = Backends(plugins, config.backends, config.backend_defaults, folders)
     backends.check_options()
     return backends

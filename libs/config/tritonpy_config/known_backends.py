@@ -60,6 +60,7 @@ _PACKAGES = {
     "transformer": "tritonpy-backend-transformer",
     "vllm": "tritonpy-backend-vllm",
     "llamacpp": "tritonpy-backend-llamacpp",
+    "c": "tritonpy-backend-c",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
 
@@ -12,6 +14,9 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     type, a default and a description. Write the description as `Annotated[int,
     msgspec.Meta(description="…")]`. `tritonpy serve --help-all` prints it.
     """
+
+    # The field, a mapping of texts, that takes the keys which no other field has.
+    collects: ClassVar[str] = ""
 
 
 class NoOptions(Options, frozen=True):

@@ -62,7 +62,9 @@ def single_model_repository(model: Path, manager: PluginManager, name: str = "")
     if not model.exists():
         raise StartupError(f"model '{model}' does not exist")
     _check_name(name)
-    folders = BackendFolders.with_plugins(ServerConfig().backend_directory, manager)
+    folders = BackendFolders.with_plugins(
+        ServerConfig().backend_directory, manager.table("tritonpy_backend_folders")
+    )
     installed = Backends(manager, {}, {}, folders).files()
     if model.is_dir() and model.suffix not in _suffixes(installed):
         files = [each for each in model.iterdir() if each.suffix in _suffixes(installed)]

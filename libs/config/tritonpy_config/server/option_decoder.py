@@ -100,10 +100,14 @@ class _Walk:
         for field in msgspec.structs.fields(kind):
             fields[_folded(field.name)] = fields[_folded(field.encode_name)] = field
         seen: dict[str, str] = {}
-        result = {}
+        result: dict[str, object] = {}
+        collecting = fields.get(getattr(kind, "collects", ""))
+        collected: dict[str, str] = {}
         for key, value in raw.items():
             here, found = _child(path, str(key)), fields.get(_folded(str(key)))
-            if found is None:
+            if found is None and collecting is not None:
+                collected[str(key)] = _text_of(value)
+            elif found is None:
                 dashed = "-" in str(key)  # the hint uses the same spelling as the key
                 names = dict.fromkeys(
                     field.encode_name if dashed else field.name for field in fields.values()
@@ -114,6 +118,8 @@ class _Walk:
             else:
                 seen[found.name] = str(key)
                 result[found.encode_name] = self.value(found.type, value, here)
+        if collecting is not None and collected:
+            result[collecting.encode_name] = collected
         self._missing(kind, seen, path)
         return result
 
@@ -189,6 +195,10 @@ class _Walk:
         except (msgspec.ValidationError, TypeError):
             return self.unexpected(annotation, raw, path)
         return raw
+
+
+def _text_of(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _spelled(kind: Any, byte_size: bool, raw: str) -> object:

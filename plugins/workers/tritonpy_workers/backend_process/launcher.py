@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ class SpawnLauncher(Launcher):
     def __init__(self, model: ModelContext, backend: type[Backend]) -> None:
         self._model = model
         self._backend = reference_of(backend, "backend")
+        self._environment = backend.worker_environment(model)
 
     def launch(
         self, instance: InstanceContext, connection: socket.socket, output: int
@@ -35,7 +37,8 @@ class SpawnLauncher(Launcher):
             )
         # -P: modules in the working directory must not shadow those of the same name.
         command = [sys.executable, "-P", "-m", __package__, str(connection.fileno())]
-        return SpawnedProcess.start(command, connection, output)
+        environment = {**os.environ, **self._environment}
+        return SpawnedProcess.start(command, connection, output, environment)
 
     def start_message(self, instance: InstanceContext) -> Mapping[str, Any]:
         message: Mapping[str, Any] = msgspec.to_builtins(

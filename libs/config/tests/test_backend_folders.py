@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonpy.plugins.backends import BackendFolders
+from tritonpy_config.backend_folders import BackendFolders
 from tritonpy_config.server import ServerConfig
 
 

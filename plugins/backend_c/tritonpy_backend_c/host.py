@@ -1,0 +1,161 @@
+"""The thread that serves the backends of this process: their responses, logs and questions."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+from tritonpy import ModelContext, TritonError
+from tritonpy.frontend import internal_error
+from tritonpy_backend_c.calls import Calls
+from tritonpy_backend_c.library import load_library
+from tritonpy_backend_c.questions import Questions
+from tritonpy_backend_c.wire import (
+    CALL,
+    CANCEL_CALL,
+    LOG,
+    METRIC,
+    QUERY,
+    Buffers,
+    Event,
+    KnownTensors,
+    Reader,
+)
+
+log = logging.getLogger("tritonpy.backend")
+
+_IDLE_US = 1_000_000
+_WATCHING_US = 5_000  # between two looks at whether requests are cancelled
+_LEVELS = (logging.INFO, logging.WARNING, logging.ERROR, logging.DEBUG)
+
+
+class EventHandler(Protocol):
+    """An instance, as the host knows it."""
+
+    def handle(self, event: Event) -> None:
+        """Handle an event of one of its requests."""
+
+    def watch(self) -> bool:
+        """Pass on cancellations; return whether there are requests to look at."""
+
+
+class Host:
+    """The backends in C of this process. There is one object: `host()`."""
+
+    def __init__(self) -> None:
+        self.library = load_library()
+        self._numbers = itertools.count(1)
+        self._instances: dict[int, EventHandler] = {}
+        self._models: dict[int, ModelContext] = {}
+        self._calls = Calls(self.library, self._models, self._instances)
+        self._questions = Questions(self._models)
+        self._buffers = Buffers()
+        atexit.register(self.library.serve, 0, 0)
+        self.library.serve(1, log.isEnabledFor(logging.DEBUG))
+        threading.Thread(target=self._run, name="backends in C", daemon=True).start()
+
+    def add_model(self, model: ModelContext) -> int:
+        """Return a number for a model whose backend may ask from now on."""
+        number = next(self._numbers)
+        self._models[number] = model
+        self.library.serve(1, log.isEnabledFor(logging.DEBUG))
+        return number
+
+    def remove_model(self, number: int) -> None:
+        """Forget a model, its metrics and its calls."""
+        self._questions.forget(number)
+        self._models.pop(number, None)
+
+    def add_instance(self, handler: EventHandler) -> int:
+        """Return a number for an instance, whose events `handler` gets."""
+        number = next(self._numbers)
+        self._instances[number] = handler
+        return number
+
+    def remove_instance(self, number: int) -> None:
+        """Forget an instance."""
+        self._instances.pop(number, None)
+
+    def _run(self) -> None:
+        buffers, library = self._buffers, self.library
+        tensors = KnownTensors(library)
+        watching = False
+        while True:
+            count = buffers.call(library.wait, _WATCHING_US if watching else _IDLE_US)
+            if count:
+                nbytes = int(buffers.words[0])
+                words, data = buffers.content(count, nbytes)
+                for event in Reader(words, data, 1).events(count, tensors):
+                    try:
+                        self._dispatch(event)
+                    except Exception:
+                        log.exception("an event of a backend in C could not be handled")
+                    del event  # keeps the memory of its outputs
+            watching = any([each.watch() for each in list(self._instances.values())])
+
+    def _dispatch(self, event: Event) -> None:
+        if event.kind == LOG:
+            model = self._models.get(event.owner)
+            logger: Any = log if model is None else model.log
+            logger.log(_LEVELS[event.tag], "%s", event.text)
+        elif event.kind == METRIC:
+            self._questions.change_metric(event.tag, event.flags, event.value)
+        elif event.kind == QUERY:
+            self._ask(event)
+        elif event.kind == CALL:
+            self._calls.start(event)
+        elif event.kind == CANCEL_CALL:
+            self._calls.cancel(event.tag)
+        else:
+            handler = self._instances.get(event.owner)
+            if handler is not None:
+                handler.handle(event)
+
+    def _ask(self, event: Event) -> None:
+        verb, _, arguments = event.text.partition("\n")
+        answer = partial(self._answer, event.pointer)
+        ask = partial(self._questions.ask, event.owner, verb, json.loads(arguments))
+        if self._questions.may_wait(verb):
+            threading.Thread(target=_answer, args=(verb, ask, answer), daemon=True).start()
+        else:
+            _answer(verb, ask, answer)
+
+    def _answer(self, pointer: int, code: int, text: str) -> None:
+        self.library.answer(pointer, code, text.encode())
+
+
+def _answer(verb: str, ask: Callable[[], str], answer: Callable[[int, str], None]) -> None:
+    try:
+        answer(-1, ask())
+    except TritonError as error:
+        answer(_code(error), error.message)
+    except Exception as error:
+        answer(1, internal_error(log, f"'{verb}' of a backend in C", error).message)
+
+
+def _code(error: TritonError) -> int:
+    last = 7  # CANCELLED: the C interface has no further codes
+    return int(error.code) if error.code <= last else 0
+
+
+_starting = threading.Lock()
+_hosts: list[Host] = []
+
+
+def host() -> Host:
+    """Return the host of this process. Raises `Unavailable` if the library is missing."""
+    with _starting:
+        if not _hosts:
+            _hosts.append(Host())
+        return _hosts[0]
+
+
+def text_pairs(parameters: Mapping[str, str]) -> str:
+    """Return settings as the JSON text that backends get."""
+    return json.dumps({"cmdline": dict(parameters)})

@@ -1,0 +1,138 @@
+"""A model in the library: its backend, its configuration, and the memory that it reports."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tritonpy import MemoryUsage, ModelContext
+from tritonpy.config import config_to_dict
+from tritonpy_backend_c.alias import provide_names
+from tritonpy_backend_c.elf import read_library
+from tritonpy_backend_c.host import host, text_pairs
+from tritonpy_backend_c.library import check
+from tritonpy_backend_c.locate import find_library
+from tritonpy_backend_c.options import CBackendOptions
+
+log = logging.getLogger("tritonpy.backend")
+
+MEMORY_TYPES = ("CPU", "CPU_PINNED", "GPU")
+_MOST_USAGES = 64
+_backends: dict[tuple[str, str], tuple[str, int]] = {}
+_opening = threading.Lock()
+
+
+class CModel:
+    """One version of a model. Creating it calls `TRITONBACKEND_ModelInitialize`.
+
+    A backend is opened with its first model, for all models of this process. It is never closed:
+    frameworks leave threads behind. With `completes` the backend may change the configuration.
+    """
+
+    def __init__(self, model: ModelContext, completes: bool) -> None:
+        self.library = host().library
+        self.number = host().add_model(model)
+        self._handle = ctypes.c_void_p()
+        try:
+            backend = _open_backend(self.library, model, self.number)
+            config = model.config
+            states = [state.output_name for state in config.sequence_batching.state]
+            check(
+                self.library,
+                self.library.model_open(
+                    backend,
+                    model.name.encode(),
+                    model.version,
+                    str(model.directory).encode(),
+                    json.dumps(config_to_dict(config)).encode(),
+                    "\n".join(states).encode(),
+                    completes,
+                    config.HasField("sequence_batching"),
+                    self.number,
+                    ctypes.byref(self._handle),
+                ),
+            )
+        except BaseException:
+            host().remove_model(self.number)
+            raise
+
+    @property
+    def handle(self) -> ctypes.c_void_p:
+        """The library's object, for instances."""
+        return self._handle
+
+    def changed_config(self) -> str | None:
+        """Return the configuration that the backend set, as JSON, or None."""
+        text = self.library.model_config(self._handle)
+        return None if text is None else text.decode()
+
+    def set_config(self, model: ModelContext) -> None:
+        """Replace the configuration after its completion."""
+        text = json.dumps(config_to_dict(model.config))
+        self.library.model_set_config(self._handle, text.encode())
+
+    def memory_usage(self) -> list[MemoryUsage]:
+        """Return the memory that the backend reported for the model."""
+        return read_usage(self.library.model_usage, self._handle)
+
+    def close(self) -> None:
+        """Call `TRITONBACKEND_ModelFinalize`; an error is logged."""
+        try:
+            check(self.library, self.library.model_close(self._handle))
+        except Exception as error:
+            log.error("a model failed to close: %s", error)
+        host().remove_model(self.number)
+
+
+def read_usage(function: Any, handle: ctypes.c_void_p) -> list[MemoryUsage]:
+    """Return what a function of the library reports: memory type, device and bytes."""
+    words = np.zeros(3 * _MOST_USAGES, np.int64)
+    count = function(handle, words.ctypes.data, _MOST_USAGES)
+    rows: Sequence[Sequence[int]] = words[: 3 * count].reshape(count, 3).tolist()
+    return [MemoryUsage(MEMORY_TYPES[kind], device, size) for kind, device, size in rows]
+
+
+def _open_backend(library: Any, model: ModelContext, number: int) -> int:
+    path = find_library(model)
+    name, settings = model.config.backend, _settings(model)
+    key = name, str(path.resolve())
+    with _opening:
+        opened = _backends.get(key)
+        if opened is None:
+            provide_names(read_library(path))
+            handle = ctypes.c_void_p()
+            check(
+                library,
+                library.backend_open(
+                    name.encode(), str(path).encode(), str(path.parent).encode(),
+                    settings.encode(), number, ctypes.byref(handle),
+                ),
+            )  # fmt: skip
+            assert handle.value is not None, "a backend without a handle: this is a bug"  # noqa: S101
+            opened = _backends[key] = settings, handle.value
+    return opened[1]
+
+
+def _settings(model: ModelContext) -> str:
+    """Return the backend's command-line settings as Triton passes them, all of them texts."""
+    options = model.options
+    given = dict(options.settings) if isinstance(options, CBackendOptions) else {}
+    directory = model.backend_directory
+    root = str(Path(directory).parent) if directory is not None else "/opt/tritonserver/backends"
+    return text_pairs(
+        {
+            "auto-complete-config": "true",
+            "backend-directory": root,
+            "min-compute-capability": "6.000000",
+            "default-max-batch-size": str(model.default_max_batch_size),
+        }
+        | {key.replace("_", "-") if key == "default_max_batch_size" else key: value
+           for key, value in given.items()}
+    )  # fmt: skip
