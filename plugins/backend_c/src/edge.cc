@@ -315,6 +315,7 @@ TRITONBACKEND_Request* read_request(Reader* reader, const std::shared_ptr<Instan
   request->owner = std::make_shared<AnswerOwner>(answer);
   std::lock_guard<std::mutex> lock(instance->mutex);
   if (request->tag >= 0) instance->open[request->tag] = answer;
+  instance->unreleased.insert(request.get());
   return request.release();
 }
 
@@ -544,10 +545,9 @@ TRITON_HOST int64_t tritonpy_instance_ready(void* handle) {
   return status(guarded("TRITONBACKEND_ModelInstanceReady", [&] { return ready(instance); }));
 }
 
-// Cancel what is unfinished and finalize the instance. The handle ends.
+// Cancel what is unfinished and finalize the instance. Other threads may still use the handle.
 TRITON_HOST int64_t tritonpy_instance_close(void* handle) {
-  std::unique_ptr<std::shared_ptr<Instance>> owned(static_cast<std::shared_ptr<Instance>*>(handle));
-  const std::shared_ptr<Instance> instance = *owned;
+  const std::shared_ptr<Instance> instance = *static_cast<std::shared_ptr<Instance>*>(handle);
   tritonpy::ModelScope scope(instance->model->server.model);
   {
     std::vector<std::shared_ptr<Answer>> open;
@@ -563,14 +563,21 @@ TRITON_HOST int64_t tritonpy_instance_close(void* handle) {
     code = status(guarded("TRITONBACKEND_ModelInstanceFinalize",
                           [&] { return finalize(instance.get()); }));
   }
+  std::unordered_set<TRITONBACKEND_Request*> unreleased;
   {
     std::lock_guard<std::mutex> lock(instance->mutex);
     instance->closed = true;
     instance->open.clear();
+    unreleased.swap(instance->unreleased);
   }
+  for (TRITONBACKEND_Request* request : unreleased) tritonpy::release_request(request);
   std::lock_guard<std::mutex> lock(Host::get().mutex);
   Host::get().instances.erase(instance->number);
   return code;
+}
+
+TRITON_HOST void tritonpy_instance_delete(void* handle) {
+  delete static_cast<std::shared_ptr<Instance>*>(handle);
 }
 
 TRITON_HOST void* tritonpy_layout_new(const int64_t* words, const char* text) {

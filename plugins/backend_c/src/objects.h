@@ -13,6 +13,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "triton/core/tritonbackend.h"
@@ -212,6 +213,7 @@ struct TRITONBACKEND_ModelInstance {
   std::vector<tritonpy::Event> held;
   uint64_t held_since_ns = 0;
   std::map<int64_t, std::shared_ptr<tritonpy::Answer>> open;  // without a final response, by tag
+  std::unordered_set<TRITONBACKEND_Request*> unreleased;
   bool closed = false;
   // Set by the statistics that the backend reports for the running execution; steady clock.
   std::atomic<uint64_t> compute_start_ns{0};

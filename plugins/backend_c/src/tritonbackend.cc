@@ -13,6 +13,11 @@ using tritonpy::Parameter;
 namespace tritonpy {
 
 void release_request(TRITONBACKEND_Request* request) {
+  {
+    const std::shared_ptr<TRITONBACKEND_ModelInstance>& instance = request->owner->get()->instance;
+    std::lock_guard<std::mutex> lock(instance->mutex);
+    instance->unreleased.erase(request);
+  }
   request->released = true;
   request->owner.reset();
   request->layout.reset();
@@ -136,7 +141,9 @@ TRITONSERVER_Error* give_buffer(tritonpy::OutputBuffer* buffer, void** memory, u
 
 tritonpy::TensorSpec spec_of(const char* name, TRITONSERVER_DataType datatype,
                              const int64_t* shape, uint32_t dims_count) {
-  return {name, datatype, std::vector<int64_t>(shape, shape + dims_count)};
+  const bool valid = datatype >= 0 && datatype <= TRITONSERVER_TYPE_BF16;
+  return {name, valid ? datatype : TRITONSERVER_TYPE_INVALID,
+          std::vector<int64_t>(shape, shape + dims_count)};
 }
 
 void set_usage(std::mutex& mutex, std::vector<TRITONSERVER_BufferAttributes>& usage,

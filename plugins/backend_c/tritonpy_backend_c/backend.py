@@ -78,7 +78,7 @@ class CBackend(Backend):
     def load(cls, model: ModelContext) -> CModel:
         opened = model.shared
         if isinstance(opened, CModel):
-            opened.set_config(model)
+            opened.use_context(model)
             return opened
         return CModel(model, completes=False)
 
@@ -109,7 +109,8 @@ class CBackend(Backend):
         self._watched: set[int] = set()
         self._writer = RequestWriter(self._library, model.config)
         self._states = NewStates(model.config)
-        self.batch: Batch | None = None
+        self.batch: Batch | None = None  # the one that executes
+        self._closed = False
         self._decoupled = model.config.model_transaction_policy.decoupled
         self.number = self._host.add_instance(self)
         self._handle = ctypes.c_void_p()
@@ -136,13 +137,22 @@ class CBackend(Backend):
         buffers = self._buffers
         count = self._library.execute(self._handle, words, text, *buffers.arguments)
         self.batch = None
+        try:
+            self._finish(batch, tags, count)
+        except BaseException:  # the server fails the requests that have no answer
+            for tag in tags:
+                self._end(tag)
+            raise
+
+    def _finish(self, batch: Batch, tags: Sequence[int], count: int) -> None:
+        """Answer the requests of an execution, whose results are `count` words."""
+        buffers = self._buffers
         header = buffers.words[:_HEADER].tolist()
         found, data = buffers.content(count, header[5])
         _set_times(batch, header[3], header[4])
         events = list(Reader(found, data, _HEADER).events(count, self._tensors))
         if header[0] >= 0:
             for tag in tags:
-                self._end(tag)
                 self._held.pop(tag, None)
             reader = Reader(found, data, 1)
             raise error_of(header[0], reader.text())
@@ -223,6 +233,9 @@ class CBackend(Backend):
 
     def close(self) -> None:
         """Finalize the instance; requests that it still owns fail."""
+        if self._closed:
+            return
+        self._closed = True
         code = self._library.instance_close(self._handle)
         self._host.remove_instance(self.number)
         self._writer.close()
@@ -237,6 +250,11 @@ class CBackend(Backend):
             self.model.log.warning("the backend did not release %d requests", len(self._held))
             self._held.clear()
         check(self._library, code)
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle is not None and handle.value is not None:
+            self._library.instance_delete(handle)
 
     def _end(self, tag: int) -> InferRequest | None:
         return self._open.pop(tag, None)

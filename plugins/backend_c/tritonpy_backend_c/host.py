@@ -67,6 +67,11 @@ class Host:
         self.library.serve(1, log.isEnabledFor(logging.DEBUG))
         return number
 
+    def replace_model(self, number: int, model: ModelContext) -> None:
+        """Use another context for a model: that of its loading instead of its completion."""
+        self._models[number] = model
+        self._questions.restore_metrics(number)
+
     def remove_model(self, number: int) -> None:
         """Forget a model, its metrics and its calls."""
         self._questions.forget(number)

@@ -36,6 +36,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "instance_open": (c_int64, [c_void_p, c_int64, c_char_p, c_char_p, c_void_p]),
     "instance_ready": (c_int64, [c_void_p]),
     "instance_close": (c_int64, [c_void_p]),
+    "instance_delete": (None, [c_void_p]),
     "instance_usage": (c_int64, [c_void_p, c_void_p, c_int64]),
     "layout_new": (c_void_p, [c_char_p, c_char_p]),
     "layout_delete": (None, [c_void_p]),

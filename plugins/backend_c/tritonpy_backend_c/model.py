@@ -25,14 +25,14 @@ log = logging.getLogger("tritonpy.backend")
 
 MEMORY_TYPES = ("CPU", "CPU_PINNED", "GPU")
 _MOST_USAGES = 64
-_backends: dict[tuple[str, str], tuple[str, int]] = {}
+_backends: dict[tuple[str, str, str], int] = {}  # by name, path and settings
 _opening = threading.Lock()
 
 
 class CModel:
     """One version of a model. Creating it calls `TRITONBACKEND_ModelInitialize`.
 
-    A backend is opened with its first model, for all models of this process. It is never closed:
+    A backend is opened with its first model, for all models with its settings. It is never closed:
     frameworks leave threads behind. With `completes` the backend may change the configuration.
     """
 
@@ -73,10 +73,11 @@ class CModel:
         text = self.library.model_config(self._handle)
         return None if text is None else text.decode()
 
-    def set_config(self, model: ModelContext) -> None:
-        """Replace the configuration after its completion."""
+    def use_context(self, model: ModelContext) -> None:
+        """Replace the context after the completion: its configuration and its metrics."""
         text = json.dumps(config_to_dict(model.config))
         self.library.model_set_config(self._handle, text.encode())
+        host().replace_model(self.number, model)
 
     def memory_usage(self) -> list[MemoryUsage]:
         """Return the memory that the backend reported for the model."""
@@ -102,7 +103,7 @@ def read_usage(function: Any, handle: ctypes.c_void_p) -> list[MemoryUsage]:
 def _open_backend(library: Any, model: ModelContext, number: int) -> int:
     path = find_library(model)
     name, settings = model.config.backend, _settings(model)
-    key = name, str(path.resolve())
+    key = name, str(path.resolve()), settings
     with _opening:
         opened = _backends.get(key)
         if opened is None:
@@ -116,8 +117,8 @@ def _open_backend(library: Any, model: ModelContext, number: int) -> int:
                 ),
             )  # fmt: skip
             assert handle.value is not None, "a backend without a handle: this is a bug"  # noqa: S101
-            opened = _backends[key] = settings, handle.value
-    return opened[1]
+            opened = _backends[key] = handle.value
+    return opened
 
 
 def _settings(model: ModelContext) -> str:

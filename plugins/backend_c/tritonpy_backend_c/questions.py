@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tritonpy import Internal, InvalidArgument, ModelContext, NotFound, Unavailable
 from tritonpy.metrics import Metric, MetricFamily, MetricKind
 
 _KINDS = (MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.HISTOGRAM)
-_BYTES = 4  # TRITONSERVER_PARAMETER_BYTES
+_STRING, _BYTES = 0, 4  # TRITONSERVER_ParameterType
 _ONE_TO_ONE, _DECOUPLED = 1, 2
 _UNKNOWN_BATCHING, _FIRST_DIM = 1, 2
 _Arguments = Mapping[str, Any]
@@ -22,8 +22,8 @@ class Questions:
     def __init__(self, models: Mapping[int, ModelContext]) -> None:
         self._models = models
         self._numbers = itertools.count(1)
-        self._families: dict[int, tuple[int, MetricFamily]] = {}  # with the model's number
-        self._metrics: dict[int, tuple[int, Metric]] = {}
+        self._families: dict[int, _Family] = {}
+        self._metrics: dict[int, _Metric] = {}
         self._waiting: dict[str, Callable[[ModelContext, _Arguments], str]] = {
             "server_is_live": lambda model, _: _flag(model.engine.is_live()),
             "server_is_ready": lambda model, _: _flag(model.engine.is_ready()),
@@ -57,14 +57,29 @@ class Questions:
     def change_metric(self, number: int, change: int, value: float) -> None:
         """Increment (0), set (1) or observe (2) a metric; errors were found by the library."""
         if number in self._metrics:
-            metric = self._metrics[number][1]
+            metric = self._metrics[number].handle
             (metric.increment, metric.set, metric.observe)[change](value)
 
     def forget(self, model: int) -> None:
         """Forget the metrics of a model that is unloaded."""
-        for table in (self._metrics, self._families):
-            for number in [number for number, (owner, _) in table.items() if owner == model]:
-                table.pop(number)
+        self._metrics = {
+            number: each for number, each in self._metrics.items() if each.family.model != model
+        }
+        self._families = {
+            number: each for number, each in self._families.items() if each.model != model
+        }
+
+    def restore_metrics(self, model: int) -> None:
+        """Create the metrics of a model again, for its new context.
+
+        Those that a backend creates while it completes a configuration end with the completion.
+        """
+        for family in self._families.values():
+            if family.model == model:
+                family.create(self._context(model))
+        for metric in self._metrics.values():
+            if metric.family.model == model:
+                metric.create()
 
     def _context(self, number: int) -> ModelContext:
         model = self._models.get(number)
@@ -73,39 +88,67 @@ class Questions:
         return model
 
     def _metric_family(self, model: int, given: _Arguments) -> str:
-        family = self._context(model).metrics.family(
-            given["name"], given["description"], _KINDS[given["kind"]]
-        )
+        family = _Family(model, given["name"], given["description"], _KINDS[given["kind"]])
+        family.create(self._context(model))
         number = next(self._numbers)
-        self._families[number] = model, family
+        self._families[number] = family
         return str(number)
 
     def _metric(self, _model: int, given: _Arguments) -> str:
         if given["family"] not in self._families:
             raise Internal("Could not create metric. MetricFamily has been invalidated.")
-        model, family = self._families[given["family"]]
         labels = {}
         for name, kind, value in given["labels"]:
-            if kind != 0:
+            if kind != _STRING:
                 raise InvalidArgument(
                     f"Parameter [{name}] must have a type of TRITONSERVER_PARAMETER_STRING to be "
                     "added as a label."
                 )
             labels[name] = value
+        metric = _Metric(self._families[given["family"]], labels, given["buckets"])
+        metric.create()
         number = next(self._numbers)
-        self._metrics[number] = model, family.metric(labels, given["buckets"])
+        self._metrics[number] = metric
         return str(number)
 
     def _metric_value(self, _model: int, given: _Arguments) -> str:
         if given["number"] not in self._metrics:
             raise Internal("Could not get metric value. Metric has been invalidated.")
-        return repr(self._metrics[given["number"]][1].value())
+        return repr(self._metrics[given["number"]].handle.value())
 
-    def _drop(self, table: dict[int, Any], given: _Arguments) -> str:
+    def _drop(self, table: Any, given: _Arguments) -> str:
         found = table.pop(given["number"], None)
         if found is not None:
-            found[1].drop()
+            found.handle.drop()
         return ""
+
+
+class _Family:
+    """A metric family of a backend, with what is needed to create it again."""
+
+    handle: MetricFamily
+
+    def __init__(self, model: int, name: str, description: str, kind: MetricKind) -> None:
+        self.model = model
+        self._arguments = name, description, kind
+
+    def create(self, context: ModelContext) -> None:
+        self.handle = context.metrics.family(*self._arguments)
+
+
+class _Metric:
+    """A metric of a backend, with what is needed to create it again."""
+
+    handle: Metric
+
+    def __init__(
+        self, family: _Family, labels: Mapping[str, str], buckets: Sequence[float] | None
+    ) -> None:
+        self.family = family
+        self._arguments = labels, buckets
+
+    def create(self) -> None:
+        self.handle = self.family.handle.metric(*self._arguments)
 
 
 def _flag(value: bool) -> str:

@@ -1,27 +1,5 @@
 // Copies each input INPUTn to the output OUTPUTn. Every function that a backend may define is here.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include "triton/core/tritonbackend.h"
-
-#define CHECK(call)                                \
-  do {                                             \
-    TRITONSERVER_Error* check_error = (call);      \
-    if (check_error != NULL) return check_error;   \
-  } while (0)
-
-static uint64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static void log_line(const char* text) {
-  TRITONSERVER_ErrorDelete(
-      TRITONSERVER_LogMessage(TRITONSERVER_LOG_INFO, __FILE__, __LINE__, text));
-}
+#include "common.h"
 
 TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEND_Backend* backend) {
   uint32_t major, minor;
