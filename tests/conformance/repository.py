@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
+
+from tritonpy_backend_c import include_directory
 
 HERE = Path(__file__).resolve().parent
 MODELS = HERE / "models"
 BROKEN = HERE / "broken_models.toml"
 VARIANTS = HERE / "variants.toml"
+C_MODELS = HERE / "c_models.toml"
+C_SOURCES = HERE.parents[1] / "plugins" / "backend_c" / "tests" / "backends"
 SECOND_VARIANTS = HERE / "second_repository.toml"
 IGNORED = shutil.ignore_patterns("__pycache__", "*.pyc")
 
@@ -18,8 +23,9 @@ IGNORED = shutil.ignore_patterns("__pycache__", "*.pyc")
 def write(folder: Path) -> Path:
     """Fill `folder` with every model.
 
-    Those are the models of `models/`, broken models, and variants: a copy of another model with its
-    own configuration, or a configuration alone. Some variants go into the second repository.
+    Those are the models of `models/`, broken models, models of backends in C, and variants: a copy
+    of another model with its own configuration, or a configuration alone. Some variants go into the
+    second repository.
     """
     shutil.copytree(MODELS, folder, ignore=IGNORED, dirs_exist_ok=True)
     for name, model in _listed(BROKEN).items():
@@ -31,6 +37,8 @@ def write(folder: Path) -> Path:
     for repository, variants in ((folder, VARIANTS), (second_repository(folder), SECOND_VARIANTS)):
         for name, model in _listed(variants).items():
             _write_variant(repository / name, model)
+    for name, model in _listed(C_MODELS).items():
+        _write_c_model(folder / name, model)
     return folder
 
 
@@ -46,6 +54,16 @@ def _write_variant(folder: Path, model: dict[str, Any]) -> None:
         (folder / "1").mkdir(parents=True)
     for path, content in {"config.pbtxt": model["config"], **model.get("files", {})}.items():
         (folder / path).write_text(content, encoding="utf-8")
+
+
+def _write_c_model(folder: Path, model: dict[str, Any]) -> None:
+    (folder / "1").mkdir(parents=True)
+    (folder / "config.pbtxt").write_text(model["config"], encoding="utf-8")
+    source = C_SOURCES / model["source"]
+    compiler = ["g++", "-std=c++17"] if source.suffix == ".cc" else ["gcc", "-std=gnu11"]
+    options = ["-shared", "-fPIC", "-O1", "-I", str(include_directory())]
+    library = folder / f"libtriton_{source.stem}.so"
+    subprocess.run([*compiler, *options, "-o", str(library), str(source), "-lpthread"], check=True)
 
 
 def _listed(path: Path) -> dict[str, dict[str, Any]]:

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
 import pytest

@@ -371,21 +371,22 @@ TRITONSERVER_Error* TRITONSERVER_ServerInferAsync(TRITONSERVER_Server* server,
   if (!inference_request->respond || !inference_request->allocator) {
     return invalid("a request needs a response callback and an allocator");
   }
-  if (!Host::get().serving) {
-    return error(TRITONSERVER_ERROR_UNAVAILABLE, "the server is shutting down");
-  }
   static std::atomic<int64_t> last_number{0};
   inference_request->model = server->model;
   inference_request->number = ++last_number;
   inference_request->running = true;
   inference_request->cancelled = false;
   for (tritonpy::CallInput& input : inference_request->inputs) input.join();
-  Event event{Event::call};
-  event.owner = server->model;
-  event.tag = inference_request->number;
-  event.flags = tritonpy::executing_instance ? tritonpy::executing_instance->number : 0;
-  event.pointer = inference_request;
-  Host::get().push(std::move(event));
+  tritonpy::ModelScope scope(server->model);
+  const int64_t instance = tritonpy::executing_instance ? tritonpy::executing_instance->number : 0;
+  const std::string arguments =
+      "{\"number\":" + std::to_string(inference_request->number) +
+      ",\"call\":" + std::to_string(reinterpret_cast<intptr_t>(inference_request)) +
+      ",\"instance\":" + std::to_string(instance) + "}";
+  if (TRITONSERVER_Error* failure = Host::get().ask("infer", arguments, nullptr)) {
+    inference_request->running = false;  // it still belongs to the caller
+    return failure;
+  }
   delete trace;  // a child trace belongs to the server from now on
   return nullptr;
 }

@@ -169,7 +169,6 @@ struct Event {
     log,
     metric,
     query,
-    call,
     cancel_call,
     trace,
   };

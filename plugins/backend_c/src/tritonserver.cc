@@ -116,9 +116,8 @@ TRITONSERVER_Error* TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level, const c
   Event event{Event::log};
   event.owner = tritonpy::current_model();
   event.tag = level;
-  const char* slash = strrchr(filename, '/');
-  event.text = std::string(msg) + " [" + (slash ? slash + 1 : filename) + ":" +
-               std::to_string(line) + "]";
+  event.flags = line;
+  event.text = std::string(filename) + "\n" + msg;
   Host::get().push(std::move(event));
   return nullptr;
 }

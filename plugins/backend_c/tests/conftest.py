@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tritonpy import CallbackSink, InferRequest, InferResponse, RunningServer, Tensor, running_server
+from tritonpy import (
+    CallbackSink,
+    InferRequest,
+    InferResponse,
+    RunningServer,
+    Tensor,
+    running_server,
+)
 from tritonpy_backend_c import include_directory
 from tritonpy_testing import ModelRepository
 
@@ -33,8 +40,22 @@ def compile_backend(source: Path, target: Path, *options: str) -> None:
     compiler = ["g++", "-std=c++17"] if source.suffix == ".cc" else ["gcc", "-std=gnu11"]
     target.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(
-        [*compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", *options]
-        + ["-I", str(include_directory()), "-o", str(target), str(source), "-lpthread"],
+        [
+            *compiler,
+            "-shared",
+            "-fPIC",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            *options,
+            "-I",
+            str(include_directory()),
+            "-o",
+            str(target),
+            str(source),
+            "-lpthread",
+        ],
         check=True,
     )
 

@@ -64,7 +64,7 @@ void add_final(int64_t tag) {
 void read_events(const int64_t* at, const int64_t* end) {
   while (at < end) {
     const int64_t kind = at[0], tag = at[2];
-    if (kind == 2 || kind == 3 || kind == 5 || kind == 10) {
+    if (kind == 2 || kind == 3 || kind == 5 || kind == 9) {
       at += 3;
       continue;
     }

@@ -109,7 +109,8 @@ def test_response_parameters_have_their_types(serve: Serve, isolation: str) -> N
         client.engine.infer(InferRequest("m", inputs, sink, id="seven", outputs=outputs))
         assert done.wait(60)
     assert received[0].parameters == {"id": "seven", "answer": 42, "copied": True, "ratio": 0.5}
-    assert [tensor.name for tensor in received[0].outputs] == ["OUTPUT1"]
+    # As in Triton, a backend itself decides to send only the requested outputs.
+    assert [tensor.name for tensor in received[0].outputs] == ["OUTPUT0", "OUTPUT1"]
 
 
 def test_times_and_memory_of_the_backend_are_in_the_statistics(
@@ -144,7 +145,7 @@ def test_logs_of_a_backend_reach_the_server_s_log(
             time.sleep(0.02)
     assert '"speed": "3"' in caplog.text
     assert '"fast": "true"' in caplog.text
-    assert "common.h:" in caplog.text
+    assert any(record.filename == "common.h" for record in caplog.records)
 
 
 def test_a_decoupled_backend_sends_many_responses(serve: Serve, isolation: str) -> None:
@@ -186,7 +187,7 @@ def test_states_follow_their_sequences(serve: Serve, isolation: str, strategy: s
         batch=4,
     )
     with serve({"m": config}, isolation) as client:
-        totals = {sequence: 0 for sequence in (11, 12, 13)}
+        totals = dict.fromkeys((11, 12, 13), 0)
         for step in range(6):
             sent = {
                 sequence: client.send(
@@ -286,9 +287,11 @@ def test_a_missing_library_names_where_it_was_searched(
     serve: Serve, backends: Path, model_repository: ModelRepository
 ) -> None:
     config = int_model("sleeper", 'runtime: "libtriton_other.so"')
-    with serve({"m": config}, "process", control={"mode": "explicit"}) as client:
-        with pytest.raises(InvalidArgument) as refused:
-            client.engine.load_model("m")
+    with (
+        serve({"m": config}, "process", control={"mode": "explicit"}) as client,
+        pytest.raises(InvalidArgument) as refused,
+    ):
+        client.engine.load_model("m")
     folder = model_repository.path / "m"
     assert (
         f"unable to find backend library 'libtriton_other.so' for model 'm', searched: "

@@ -25,7 +25,11 @@ def test_a_function_that_is_not_supported_names_itself() -> None:
     function = library.TRITONSERVER_ServerOptionsSetServerId
     function.restype = ctypes.c_void_p
     text, code = library.TRITONSERVER_ErrorMessage, library.TRITONSERVER_ErrorCode
-    text.restype, text.argtypes, code.argtypes = ctypes.c_char_p, [ctypes.c_void_p], [ctypes.c_void_p]
+    text.restype, text.argtypes, code.argtypes = (
+        ctypes.c_char_p,
+        [ctypes.c_void_p],
+        [ctypes.c_void_p],
+    )
     error = function()
     assert text(error) == b"tritonpy does not support TRITONSERVER_ServerOptionsSetServerId()"
     assert code(error) == 5  # UNSUPPORTED

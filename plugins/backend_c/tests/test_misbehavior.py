@@ -33,8 +33,18 @@ def client(serve: Serve, isolation: str):
 
 @pytest.mark.parametrize(
     "mode",
-    [GOOD, SEND_TWICE, TWO_FINALS, RELEASE_TWICE, SEND_LATE, NEVER_RELEASE, USE_RELEASED, SLOW]
-    + [RELEASE_FIRST, ASYNCHRONOUS],
+    [
+        GOOD,
+        SEND_TWICE,
+        TWO_FINALS,
+        RELEASE_TWICE,
+        SEND_LATE,
+        NEVER_RELEASE,
+        USE_RELEASED,
+        SLOW,
+        RELEASE_FIRST,
+        ASYNCHRONOUS,
+    ],
 )
 def test_a_request_has_exactly_one_answer(client: Client, mode: int) -> None:
     assert [client.number("m", mode) for _ in range(3)] == [mode] * 3

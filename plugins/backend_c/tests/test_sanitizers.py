@@ -30,8 +30,15 @@ def test_every_request_ends_once_without_a_report_of_the_sanitizer(
     misbehave = str(ROOT / "tests" / "backends" / "misbehave.cc")
     subprocess.run([*compile_, *shared, "-o", str(backend), misbehave], check=True)
     subprocess.run(
-        [*compile_, "-o", str(driver), str(ROOT / "tests" / "driver.cc"), str(library)]
-        + [f"-Wl,-rpath,{tmp_path}", "-lpthread"],
+        [
+            *compile_,
+            "-o",
+            str(driver),
+            str(ROOT / "tests" / "driver.cc"),
+            str(library),
+            f"-Wl,-rpath,{tmp_path}",
+            "-lpthread",
+        ],
         check=True,
     )
     environment = {**os.environ, "UBSAN_OPTIONS": "halt_on_error=1", "TSAN_OPTIONS": "exitcode=66"}

@@ -72,7 +72,9 @@ class CBackend(Backend):
             text = completed_config(model)
         if text is None:
             return model.config
-        return config_from_json(text, f"the configuration that backend '{model.config.backend}' set")
+        return config_from_json(
+            text, f"the configuration that backend '{model.config.backend}' set"
+        )
 
     @classmethod
     def load(cls, model: ModelContext) -> CModel:
@@ -111,7 +113,6 @@ class CBackend(Backend):
         self._states = NewStates(model.config)
         self.batch: Batch | None = None  # the one that executes
         self._closed = False
-        self._decoupled = model.config.model_transaction_policy.decoupled
         self.number = self._host.add_instance(self)
         self._handle = ctypes.c_void_p()
         try:
@@ -270,11 +271,9 @@ class CBackend(Backend):
         if invalid:
             error = Internal(f"the backend sent output '{invalid[0]}' with an invalid data type")
             return InferResponse((), name, version, request.id, error=error, final=final)
-        if request.outputs is not None:
-            outputs = [tensor for tensor in outputs if tensor.name in request.outputs]
         return InferResponse(
             outputs, name, version, request.id, event.parameters, final=final,
-            empty=bool(event.flags & EMPTY) and self._decoupled,
+            empty=bool(event.flags & EMPTY),
         )  # fmt: skip
 
     def _throttle(self, tag: int, request: InferRequest) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import threading
 from collections.abc import Mapping
 from queue import SimpleQueue
@@ -20,30 +18,27 @@ from tritonpy import (
     OutputSpec,
     SequenceInfo,
     Tensor,
-    TritonError,
     Unavailable,
 )
-from tritonpy.frontend import internal_error
 from tritonpy.tracing import synthetic_parent
+from tritonpy_backend_c.library import error_number
 from tritonpy_backend_c.wire import (
     DATATYPES,
     FINAL,
     Buffers,
-    Event,
     Reader,
     Words,
     address_of,
 )
 
-log = logging.getLogger("tritonpy.backend")
 _START, _END = 1, 2  # flags of a sequence
 
 
 class Calls:
     """The calls of this process, by their numbers.
 
-    `instances` have the batch that they execute, as `batch`. Responses that arrive on an event loop
-    are delivered on another thread, because the backend's code handles them.
+    `instances` have the batch that they execute, as `batch`. Responses are delivered on a thread of
+    their own, because the backend's code handles them and may wait for the server.
     """
 
     def __init__(
@@ -58,25 +53,28 @@ class Calls:
         self._sink = CallbackSink(self._put)
         self._started = False
 
-    def start(self, event: Event) -> None:
-        """Send the request of an event; an error becomes its response."""
-        call, model = event.pointer, self._models.get(event.owner)
+    def start(self, model: int, number: int, call: int, instance: int) -> str:
+        """Send a request of a model that `instance` executes, or 0. Raises the server's refusal.
+
+        A backend in a worker process gets the refusal as a response.
+        """
+        caller = self._models.get(model)
+        if caller is None:
+            raise Unavailable("the calling model is not loaded")
         request = self._read(call)
-        request.tag = (event.tag, call)
-        self._open[event.tag] = request
+        request.tag = (number, call)
+        batch = getattr(self._instances.get(instance), "batch", None)
+        request.parent = synthetic_parent(caller.name, batch or Batch([], model=caller))
         if not self._started:
             self._started = True
             threading.Thread(target=self._run, name="calls of backends", daemon=True).start()
+        self._open[number] = request
         try:
-            if model is None:
-                raise Unavailable("the calling model is not loaded")
-            batch = getattr(self._instances.get(event.flags), "batch", None)
-            request.parent = synthetic_parent(model.name, batch or Batch([], model=model))
-            model.engine.infer(request)
-        except TritonError as error:
-            self._fail(request, error)
-        except Exception as error:
-            self._fail(request, internal_error(log, "a call of a backend in C", error))
+            caller.engine.infer(request)
+        except BaseException:
+            self._open.pop(number, None)
+            raise
+        return ""
 
     def cancel(self, number: int) -> None:
         """Cancel a call that runs."""
@@ -84,15 +82,8 @@ class Calls:
         if request is not None:
             request.cancel()
 
-    def _fail(self, request: InferRequest, error: TritonError) -> None:
-        if request.tag[0] in self._open:
-            self._waiting.put((request, InferResponse.failed(request, error)))
-
     def _put(self, request: InferRequest, response: InferResponse) -> None:
-        if self._waiting.empty() and asyncio._get_running_loop() is None and not response.final:
-            self._deliver(request, response)
-        else:
-            self._waiting.put((request, response))
+        self._waiting.put((request, response))
 
     def _run(self) -> None:
         while True:
@@ -105,8 +96,7 @@ class Calls:
         error = response.error
         has_data = error is None and not (response.final and response.empty)
         words = Words(FINAL if response.final else 0, has_data)
-        last = 7  # the C interface has no further error codes
-        words.add(-1 if error is None else int(error.code) if error.code <= last else 0)
+        words.add(-1 if error is None else error_number(error))
         words.text("" if error is None else error.message)
         words.text(response.model_name or request.model_name)
         words.add(response.model_version)
@@ -152,9 +142,7 @@ class Calls:
         )
 
 
-def _input(
-    name: str, datatype: int, shape: tuple[int, ...], address: int, size: int
-) -> Tensor:
+def _input(name: str, datatype: int, shape: tuple[int, ...], address: int, size: int) -> Tensor:
     """Return a view of the backend's buffer, which lives until its request is released."""
     array: Any = np.empty(0, np.uint8)
     if size:

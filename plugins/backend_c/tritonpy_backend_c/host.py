@@ -9,15 +9,15 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from tritonpy import ModelContext, TritonError
+from tritonpy.execution import LogRecordMessage, write_record
 from tritonpy.frontend import internal_error
 from tritonpy_backend_c.calls import Calls
-from tritonpy_backend_c.library import load_library
+from tritonpy_backend_c.library import error_number, load_library
 from tritonpy_backend_c.questions import Questions
 from tritonpy_backend_c.wire import (
-    CALL,
     CANCEL_CALL,
     LOG,
     METRIC,
@@ -106,15 +106,11 @@ class Host:
 
     def _dispatch(self, event: Event) -> None:
         if event.kind == LOG:
-            model = self._models.get(event.owner)
-            logger: Any = log if model is None else model.log
-            logger.log(_LEVELS[event.tag], "%s", event.text)
+            self._log(event)
         elif event.kind == METRIC:
             self._questions.change_metric(event.tag, event.flags, event.value)
         elif event.kind == QUERY:
             self._ask(event)
-        elif event.kind == CALL:
-            self._calls.start(event)
         elif event.kind == CANCEL_CALL:
             self._calls.cancel(event.tag)
         else:
@@ -122,10 +118,26 @@ class Host:
             if handler is not None:
                 handler.handle(event)
 
+    def _log(self, event: Event) -> None:
+        model = self._models.get(event.owner)
+        fields: dict[str, str | int] = {}
+        if model is not None:
+            fields = {"model": model.name, "version": model.version}
+        file, _, message = event.text.partition("\n")
+        write_record(
+            LogRecordMessage(
+                log.name, _LEVELS[event.tag], message, file, event.flags, fields=fields
+            )
+        )
+
     def _ask(self, event: Event) -> None:
         verb, _, arguments = event.text.partition("\n")
         answer = partial(self._answer, event.pointer)
-        ask = partial(self._questions.ask, event.owner, verb, json.loads(arguments))
+        given = json.loads(arguments)
+        if verb == "infer":
+            ask = partial(self._calls.start, event.owner, **given)
+        else:
+            ask = partial(self._questions.ask, event.owner, verb, given)
         if self._questions.may_wait(verb):
             threading.Thread(target=_answer, args=(verb, ask, answer), daemon=True).start()
         else:
@@ -139,14 +151,9 @@ def _answer(verb: str, ask: Callable[[], str], answer: Callable[[int, str], None
     try:
         answer(-1, ask())
     except TritonError as error:
-        answer(_code(error), error.message)
+        answer(error_number(error), error.message)
     except Exception as error:
         answer(1, internal_error(log, f"'{verb}' of a backend in C", error).message)
-
-
-def _code(error: TritonError) -> int:
-    last = 7  # CANCELLED: the C interface has no further codes
-    return int(error.code) if error.code <= last else 0
 
 
 _starting = threading.Lock()

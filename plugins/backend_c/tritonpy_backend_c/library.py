@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tritonpy import Unavailable, error_of
+from tritonpy import TritonError, Unavailable, error_of
 
 VARIABLE = "TRITONPY_BACKEND_C_LIBRARY"
 """Environment variable with the path of another build of the library, such as one for debugging."""
@@ -90,3 +90,11 @@ def check(library: Any, code: int) -> None:
     """Raise the error of a function that returned `code`; -1 is success."""
     if code >= 0:
         raise error_of(code, library.message().decode(errors="replace"))
+
+
+def error_number(error: TritonError) -> int:
+    """Return the number of an error in the C interface."""
+    unknown, not_found, last = 0, 2, 7
+    if error.message.startswith("Request for unknown model"):
+        return not_found  # as Triton's own function that makes a request for it
+    return int(error.code) if error.code <= last else unknown

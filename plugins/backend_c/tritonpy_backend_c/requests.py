@@ -57,9 +57,7 @@ class RequestWriter:
             self._library.layout_delete(layout)
         self._layouts.clear()
 
-    def _add(
-        self, words: Words, request: InferRequest, tag: int, more: Sequence[Tensor]
-    ) -> None:
+    def _add(self, words: Words, request: InferRequest, tag: int, more: Sequence[Tensor]) -> None:
         tensors = [*request.inputs.values(), *more]
         outputs = self._outputs if request.outputs is None else tuple(request.outputs)
         sequence = request.sequence
@@ -123,7 +121,9 @@ def _zeros(tensor: Tensor) -> Tensor:
 
 def _rows(tensors: Sequence[Tensor], count: int) -> list[list[Tensor]]:
     """Return the rows of the scheduler's tensors, one list for each request or slot."""
-    return [[row_of(tensor, index) for tensor in tensors] for index in range(count)] if tensors else []
+    return (
+        [[row_of(tensor, index) for tensor in tensors] for index in range(count)] if tensors else []
+    )
 
 
 def row_of(tensor: Tensor, index: int) -> Tensor:

@@ -7,6 +7,7 @@ from tests.conformance.topics import (
     batching,
     binary_tensors,
     bls,
+    c_backends,
     cancellation,
     classification,
     configurations,
@@ -105,6 +106,7 @@ TOPICS = tuple(
         implicit_state,
         uneven_batches,
         warmup,
+        c_backends,
     )
 )
 

@@ -100,6 +100,15 @@ static TRITONSERVER_Error* copy_input(TRITONBACKEND_Request* request,
   return NULL;
 }
 
+// The size of the first dimension of the first input: the rows of the request.
+static uint64_t rows_of(TRITONBACKEND_Request* request) {
+  TRITONBACKEND_Input* input;
+  const int64_t* shape;
+  IGNORE(TRITONBACKEND_RequestInputByIndex(request, 0, &input));
+  IGNORE(TRITONBACKEND_InputProperties(input, NULL, NULL, &shape, NULL, NULL, NULL));
+  return (uint64_t)shape[0];
+}
+
 static TRITONSERVER_Error* respond(TRITONBACKEND_Request* request) {
   TRITONBACKEND_Response* response;
   CHECK(TRITONBACKEND_ResponseNew(&response, request));
@@ -123,7 +132,9 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstan
                                                        TRITONBACKEND_Request** requests,
                                                        const uint32_t request_count) {
   const uint64_t start = now_ns();
+  uint64_t rows = 0;
   for (uint32_t i = 0; i < request_count; ++i) {
+    rows += rows_of(requests[i]);
     TRITONSERVER_ErrorDelete(respond(requests[i]));
     const uint64_t end = now_ns();
     TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceReportStatistics(
@@ -132,6 +143,5 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstan
         TRITONBACKEND_RequestRelease(requests[i], TRITONSERVER_REQUEST_RELEASE_ALL));
   }
   const uint64_t end = now_ns();
-  return TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, request_count, start, start,
-                                                          end, end);
+  return TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, rows, start, start, end, end);
 }
