@@ -57,6 +57,14 @@ def test_each_output_has_its_own_format():
     assert tail == S.data.tobytes()
 
 
+@pytest.mark.parametrize("binary", [True, False])
+def test_an_output_that_was_not_requested_has_the_general_format(binary):
+    header, tail = split(*encode([D, S], {"S": OutputSpec("S", binary=True)}, binary))
+    assert [output["name"] for output in header["outputs"]] == ["D", "S"]
+    assert ("data" in header["outputs"][0]) is not binary
+    assert tail.endswith(S.data.tobytes())
+
+
 def test_an_output_in_shared_memory_has_no_data():
     far = Tensor("R", "INT32", (1, 2), RegionSlice("r", 0, 8))
     specs = {"R": OutputSpec("R", region="r", byte_size=8), "S": OutputSpec("S", binary=True)}

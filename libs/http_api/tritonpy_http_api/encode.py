@@ -49,16 +49,14 @@ def encode_infer(
 ) -> HttpResponse:
     """Return the HTTP response for a response with data.
 
-    `outputs` are the requested outputs; each has a `binary` flag. Without them, `binary` applies to
-    all outputs. Raises InvalidArgument if an output cannot be represented in JSON.
+    `outputs` are the requested outputs; each has a `binary` flag. `binary` applies to all others:
+    a backend may send more than the client requested. Raises InvalidArgument if an output cannot be represented in JSON.
     """
     signature: list[tuple[str, str, tuple[int, ...], int]] = []
     arrays: list[Any] = []
     for tensor in response.outputs:
         name, data = tensor.name, tensor.data
-        if type(data) is not np.ndarray or not (
-            binary if outputs is None else outputs[name].binary
-        ):
+        if type(data) is not np.ndarray or not _is_binary(name, outputs, binary):
             return _encode_mixed(response, outputs, binary)
         signature.append((name, tensor.datatype, tensor.shape, data.nbytes))
         arrays.append(data)
@@ -78,6 +76,10 @@ def encode_infer(
     )
 
 
+def _is_binary(name: str, outputs: Mapping[str, OutputSpec] | None, binary: bool) -> bool:
+    return binary if outputs is None or name not in outputs else outputs[name].binary
+
+
 def _encode_mixed(
     response: InferResponse, outputs: Mapping[str, OutputSpec] | None, binary: bool
 ) -> HttpResponse:
@@ -85,7 +87,7 @@ def _encode_mixed(
     buffers: list[bytes | memoryview] = []
     size = 0
     for tensor in response.outputs:
-        if binary if outputs is None else outputs[tensor.name].binary:
+        if _is_binary(tensor.name, outputs, binary):
             array = tensor.data if type(tensor.data) is np.ndarray else tensor.numpy()
             nbytes = array.nbytes
             described.append(_binary_output(tensor.name, tensor.datatype, tensor.shape, nbytes))
