@@ -112,7 +112,9 @@ def hosting(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     log = tmp_path_factory.mktemp("hosting") / "log"
     config = log.parent / "server.yaml"
     lines = [f"      {name}: '{value}'" for name, value in environment.items()]
-    config.write_text("\n".join(["backend_defaults:", "  environment:", *lines]).replace("      ", "    "))
+    config.write_text(
+        "\n".join(["backend_defaults:", "  environment:", *lines]).replace("      ", "    ")
+    )
     command = [
         *tritonpy_command(), "--config", str(config),
         f"--backend-directory={root / 'triton' / 'backends'}",

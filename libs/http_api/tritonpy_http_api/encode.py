@@ -50,7 +50,8 @@ def encode_infer(
     """Return the HTTP response for a response with data.
 
     `outputs` are the requested outputs; each has a `binary` flag. `binary` applies to all others:
-    a backend may send more than the client requested. Raises InvalidArgument if an output cannot be represented in JSON.
+    a backend may send more than the client requested. Raises InvalidArgument if an output cannot be
+    represented in JSON.
     """
     signature: list[tuple[str, str, tuple[int, ...], int]] = []
     arrays: list[Any] = []

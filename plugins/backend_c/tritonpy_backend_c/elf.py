@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
@@ -52,11 +54,13 @@ def read_library(path: Path) -> LibraryFile:
 
 
 def _dynamic(elf: ELFFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    needed, search_path = [], []
+    needed: list[str] = []
+    search_path: list[str] = []
     for section in elf.iter_sections():
         if not isinstance(section, DynamicSection):
             continue
-        for tag in section.iter_tags():
+        tags: Iterator[Any] = section.iter_tags()  # its attributes depend on the tag
+        for tag in tags:
             if tag.entry.d_tag == "DT_NEEDED":
                 needed.append(tag.needed)
             elif tag.entry.d_tag in {"DT_RPATH", "DT_RUNPATH"}:
@@ -66,7 +70,8 @@ def _dynamic(elf: ELFFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _symbols(elf: ELFFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    undefined, defined = [], []
+    undefined: list[str] = []
+    defined: list[str] = []
     table = elf.get_section_by_name(".dynsym")
     if isinstance(table, SymbolTableSection):
         for symbol in table.iter_symbols():
