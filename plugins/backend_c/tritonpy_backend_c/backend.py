@@ -40,7 +40,7 @@ from tritonpy_backend_c.wire import (
     TRACE,
     WATCH,
     Buffers,
-    Event,
+    HostEvent,
     KnownTensors,
     Reader,
     Words,
@@ -159,9 +159,9 @@ class CBackend(Backend):
             raise error_of(header[0], reader.text())
         self._answer(batch, tags, events)
 
-    def _answer(self, batch: Batch, tags: Sequence[int], events: Sequence[Event]) -> None:
+    def _answer(self, batch: Batch, tags: Sequence[int], events: Sequence[HostEvent]) -> None:
         """Send the responses of an execution at once if there is one for each request."""
-        finals: dict[int, Event] = {}
+        finals: dict[int, HostEvent] = {}
         others = []
         for event in events:
             if event.kind == RELEASE:
@@ -186,7 +186,7 @@ class CBackend(Backend):
         for event in finals.values():
             self.handle(event)
 
-    def handle(self, event: Event) -> None:
+    def handle(self, event: HostEvent) -> None:
         """Handle an event of a request; from the executing thread or from the host's."""
         kind, tag = event.kind, event.tag
         if kind == RESPONSE:
@@ -260,7 +260,7 @@ class CBackend(Backend):
     def _end(self, tag: int) -> InferRequest | None:
         return self._open.pop(tag, None)
 
-    def _response(self, request: InferRequest, event: Event) -> InferResponse:
+    def _response(self, request: InferRequest, event: HostEvent) -> InferResponse:
         name, version = self.model.name, self.model.version
         final = bool(event.flags & FINAL)
         if event.code >= 0:

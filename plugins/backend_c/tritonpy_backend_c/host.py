@@ -23,7 +23,7 @@ from tritonpy_backend_c.wire import (
     METRIC,
     QUERY,
     Buffers,
-    Event,
+    HostEvent,
     KnownTensors,
     Reader,
 )
@@ -38,14 +38,14 @@ _LEVELS = (logging.INFO, logging.WARNING, logging.ERROR, logging.DEBUG)
 class EventHandler(Protocol):
     """An instance, as the host knows it."""
 
-    def handle(self, event: Event) -> None:
+    def handle(self, event: HostEvent) -> None:
         """Handle an event of one of its requests."""
 
     def watch(self) -> bool:
         """Pass on cancellations; return whether there are requests to look at."""
 
 
-class Host:
+class BackendHost:
     """The backends in C of this process. There is one object: `host()`."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class Host:
                     del event  # keeps the memory of its outputs
             watching = any([each.watch() for each in list(self._instances.values())])
 
-    def _dispatch(self, event: Event) -> None:
+    def _dispatch(self, event: HostEvent) -> None:
         if event.kind == LOG:
             self._log(event)
         elif event.kind == METRIC:
@@ -118,7 +118,7 @@ class Host:
             if handler is not None:
                 handler.handle(event)
 
-    def _log(self, event: Event) -> None:
+    def _log(self, event: HostEvent) -> None:
         model = self._models.get(event.owner)
         fields: dict[str, str | int] = {}
         if model is not None:
@@ -130,7 +130,7 @@ class Host:
             )
         )
 
-    def _ask(self, event: Event) -> None:
+    def _ask(self, event: HostEvent) -> None:
         verb, _, arguments = event.text.partition("\n")
         answer = partial(self._answer, event.pointer)
         given = json.loads(arguments)
@@ -157,14 +157,14 @@ def _answer(verb: str, ask: Callable[[], str], answer: Callable[[int, str], None
 
 
 _starting = threading.Lock()
-_hosts: list[Host] = []
+_hosts: list[BackendHost] = []
 
 
-def host() -> Host:
+def host() -> BackendHost:
     """Return the host of this process. Raises `Unavailable` if the library is missing."""
     with _starting:
         if not _hosts:
-            _hosts.append(Host())
+            _hosts.append(BackendHost())
         return _hosts[0]
 
 

@@ -86,7 +86,7 @@ class Words:
         return struct.pack(f"{len(self._words)}q", *self._words), bytes(self._text)
 
 
-class Event(msgspec.Struct, eq=False, gc=False):
+class HostEvent(msgspec.Struct, eq=False, gc=False):
     """One event of the library: see `tritonpy::Event`."""
 
     kind: int
@@ -175,7 +175,7 @@ class Reader:
         datatype, dims = self.take(2)
         return name, datatype, tuple(self.take(dims))
 
-    def events(self, count: int, tensors: KnownTensors) -> Iterator[Event]:
+    def events(self, count: int, tensors: KnownTensors) -> Iterator[HostEvent]:
         """Yield the events in the first `count` words."""
         words = self._words
         while self._at < count:
@@ -183,7 +183,7 @@ class Reader:
             kind, owner, tag = words[at : at + 3]
             if kind in _SHORT:
                 self._at = at + 3
-                yield Event(kind, owner, tag)
+                yield HostEvent(kind, owner, tag)
                 continue
             flags, code, _, length, pointer, bits, parameter_count = words[at + 3 : at + 10]
             self._at = at + 5
@@ -194,7 +194,9 @@ class Reader:
                 self._at = at + 10
             outputs = [self._output(tensors) for _ in range(self.word())]
             value = struct.unpack("d", struct.pack("q", bits))[0] if bits else 0.0
-            yield Event(kind, owner, tag, flags, code, text, pointer, value, parameters, outputs)
+            yield HostEvent(
+                kind, owner, tag, flags, code, text, pointer, value, parameters, outputs
+            )
 
     def _output(self, tensors: KnownTensors) -> Tensor:
         number = self.word()
