@@ -158,6 +158,7 @@ void Host::queue_held() {
     std::lock_guard<std::mutex> lock(instance->mutex);
     if (!instance->holding) continue;
     busy = true;  // stays armed while executions follow each other
+    if (!instance->model->states.empty()) continue;  // the states of a batch are sent as a whole
     if (instance->held.empty() || steady_ns() - instance->held_since_ns < kMostHeldNs) continue;
     instance->holding = false;
     std::lock_guard<std::mutex> queue_lock(mutex);

@@ -194,7 +194,7 @@ class CBackend(Backend):
             request = self._end(tag) if final else self._open.get(tag)
             if request is None:
                 return
-            if final and request.batch is not None:
+            if final and request.batch is not None and len(request.batch.requests) == 1:
                 self._states.apply(request.batch, [tag])
             request.respond(self._response(request, event))
             if not final:

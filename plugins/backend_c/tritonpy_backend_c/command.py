@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ctypes.util
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -37,11 +38,18 @@ class CheckBackendCommand(Command):
         """Print the report and return the exit status."""
         try:
             found = read_library(arguments.file)
-        except InvalidArgument:
+        except InvalidArgument as error:
+            sys.stderr.write(f"{error.message}\n")
             return _USAGE
         problems = list(_problems(found))
-        for _problem in problems:
-            pass
+        lines = [
+            f"{found.path}: {found.machine}, {len(found.undefined)} functions of the server",
+            f"  it defines: {', '.join(found.defined) or 'nothing of the interface'}",
+            f"  it loads: {', '.join(found.needed) or 'no library'}",
+            *(f"  {problem}" for problem in problems),
+            "it cannot be served" if problems else "it can be served",
+        ]
+        sys.stdout.write("\n".join([*lines, ""]))
         return _FAILED if problems else 0
 
 
