@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD_BACKENDS = ("hatchling>=1.27", "flit_core>=3.11,<4")
+NATIVE_BUILD_BACKENDS = ("scikit-build-core>=0.11", "cmake>=3.25", "ninja>=1.11")
 COMPILER = ("mypy==2.4.1", "setuptools>=80", "wheel>=0.45")  # also in tests/requirements.txt
 _REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*?)\s*(?P<extras>\[[\w,\s-]*\])?$")
 _NAME = re.compile(r"^[A-Za-z0-9][\w.-]*")
@@ -144,9 +145,19 @@ def run_build(python: Path, backend: Path, arguments: Sequence[str]) -> None:
     """Run a pip command that builds distributions with names, not folders, as dependencies.
 
     The build backends are installed once, into the folder `backend`. Otherwise, pip downloads one
-    for each build.
+    for each build. That of C++ sources is installed if one of the distributions needs it.
     """
-    if not (backend / "flit_core").is_dir():
-        run_pip(python, ["install", "-q", "--target", str(backend), *BUILD_BACKENDS])
+    needed = {"flit_core": BUILD_BACKENDS}
+    if any(map(_is_native, arguments)):
+        needed["scikit_build_core"] = NATIVE_BUILD_BACKENDS
+    for module, backends in needed.items():
+        if not (backend / module).is_dir():
+            run_pip(python, ["install", "-q", "--target", str(backend), *backends])
     variables = {"PYTHONPATH": str(backend), "TRITONPY_PLAIN_DEPENDENCIES": "1"}
     run_pip(python, [*arguments, "--no-deps", "--no-build-isolation"], variables)
+
+
+def _is_native(argument: str) -> bool:
+    """Return whether the argument of pip is the folder of a distribution with C++ sources."""
+    project = Path(argument.partition("[")[0]) / "pyproject.toml"
+    return project.is_file() and "scikit_build_core" in project.read_text(encoding="utf-8")
