@@ -28,7 +28,7 @@ LOAD_S = 90.0
 RUNTIME_FAILURES = frozenset(
     {
         "bls_at_start", "broken_at_import", "broken_exit_at_import", "broken_exits_at_once",
-        "broken_import", "broken_import_name", "completing", "completing_asks",
+        "broken_import", "broken_import_name", "refused", "completing", "completing_asks",
         "completing_leaves", "constructor_raises", "starting", "starting_aborts",
         "starting_is_killed", "starting_leaves_at_once",
     }

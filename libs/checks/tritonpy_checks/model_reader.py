@@ -9,10 +9,11 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from tritonpy_checks.lint import LintModel, Machine, Problem
+from tritonpy_config.backend_folders import library_name
 from tritonpy_config.completion import fill_backend, merge_auto_complete
 from tritonpy_config.config_file import CONFIG_FILE, with_positions
 from tritonpy_config.dependencies import find_cycle, is_ensemble, member_names
@@ -206,7 +207,8 @@ class ModelReader:
             model.parameters = self.backends[config.backend].parameters
         known = [config.backend] if config.backend else []
         for name in known:
-            if name not in self.backends and not self.has_folder(name):
+            own = any(PurePath(file).name == library_name(name) for file in model.files)
+            if name not in self.backends and not self.has_folder(name) and not own:
                 model.problems.append(Problem("B002", "backend", f"no plugin provides '{name}'"))
         return model
 
