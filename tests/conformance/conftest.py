@@ -48,19 +48,23 @@ def served_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return repository.write(tmp_path_factory.mktemp("conformance") / "models")
 
 
+def run_triton(models: Path, log: Path) -> ExchangeRunner:
+    """Return the runner of exchanges on the real Triton; skip the test if there is none."""
+    if TRITONSERVER not in os.environ:
+        pytest.skip(
+            f"needs the real tritonserver: set {TRITONSERVER} to its path (tests/conformance/oracle.sh builds it)"
+        )
+    return ExchangeRunner(
+        lambda flags: running(triton_command(), models, log, *flags), TRITON_RESTARTS
+    )
+
+
 @pytest.fixture(scope="session")
 def triton(
     served_models: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ExchangeRunner]:
     """The runner of exchanges on the real Triton."""
-    if TRITONSERVER not in os.environ:
-        pytest.skip(
-            f"needs the real tritonserver: set {TRITONSERVER} to its path (tests/conformance/oracle.sh builds it)"
-        )
-    log = tmp_path_factory.mktemp("triton") / "log"
-    with ExchangeRunner(
-        lambda flags: running(triton_command(), served_models, log, *flags), TRITON_RESTARTS
-    ) as runner:
+    with run_triton(served_models, tmp_path_factory.mktemp("triton") / "log") as runner:
         yield runner
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -17,13 +16,12 @@ from typing import Any
 import pytest
 
 from tests.conformance import repository
-from tests.conformance.compare import TRITON_RESTARTS
-from tests.conformance.conftest import SAMPLING
+from tests.conformance.conftest import SAMPLING, run_triton
 from tests.conformance.difference import differences
 from tests.conformance.exchange import Exchange, Topic
 from tests.conformance.exchange_runner import ExchangeRunner, run_on_both
 from tests.conformance.intended_differences import judge, read
-from tests.conformance.server import TRITONSERVER, running, triton_command, tritonpy_command
+from tests.conformance.server import TRITONSERVER, running, tritonpy_command
 from tests.conformance.topics import (
     bls,
     cancellation,
@@ -86,14 +84,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def real(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExchangeRunner]:
     """The real Triton."""
-    if TRITONSERVER not in os.environ:
-        pytest.skip(
-            f"needs the real tritonserver: set {TRITONSERVER} to its path (tests/conformance/oracle.sh builds it)"
-        )
-    log = tmp_path_factory.mktemp("real") / "log"
-    with ExchangeRunner(
-        lambda flags: running(triton_command(), models, log, *flags), TRITON_RESTARTS
-    ) as runner:
+    with run_triton(models, tmp_path_factory.mktemp("real") / "log") as runner:
         yield runner
 
 
@@ -111,10 +102,8 @@ def hosting(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     }
     log = tmp_path_factory.mktemp("hosting") / "log"
     config = log.parent / "server.yaml"
-    lines = [f"      {name}: '{value}'" for name, value in environment.items()]
-    config.write_text(
-        "\n".join(["backend_defaults:", "  environment:", *lines]).replace("      ", "    ")
-    )
+    lines = [f"    {name}: '{value}'" for name, value in environment.items()]
+    config.write_text("\n".join(["backend_defaults:", "  environment:", *lines]))
     command = [
         *tritonpy_command(), "--config", str(config),
         f"--backend-directory={root / 'triton' / 'backends'}",
@@ -123,7 +112,6 @@ def hosting(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield runner
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the real Triton needs Linux")
 @pytest.mark.parametrize(("case_topic", "exchange"), list(_cases()))
 def test_both_servers_host_it_identically(
     real: ExchangeRunner, hosting: ExchangeRunner, case_topic: Topic, exchange: Exchange

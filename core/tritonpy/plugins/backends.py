@@ -55,6 +55,7 @@ class Backends:
         self._plugins = plugins
         self._options = options
         self._defaults = {_key(key): value for key, value in defaults.items()}
+        self._spelling = {_key(key): key for key in defaults}
         self.folders = folders or BackendFolders()
         self._decoded: dict[tuple[str, str], tuple[Options, str | None]] = {}
 
@@ -126,8 +127,8 @@ class Backends:
         )
         if ISOLATION not in known:
             given.pop(ISOLATION, None)
-        # errors use the original spelling of a key
-        spelled = {_key(key): key for key in self._options.get(name, {})}
+        # errors, and backends that collect keys, get the original spelling of a key
+        spelled = self._spelling | {_key(key): key for key in self._options.get(name, {})}
         given = {spelled.get(key, key): value for key, value in given.items()}
         return decode_options(kind, given, path), isolated.isolation
 

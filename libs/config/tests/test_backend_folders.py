@@ -56,3 +56,12 @@ def test_a_plugin_may_provide_a_folder(tmp_path: Path) -> None:
 def test_the_default_is_triton_s() -> None:
     assert BackendFolders().folder("vllm") == Path("/opt/tritonserver/backends/vllm")
     assert ServerConfig().backend_directory == "/opt/tritonserver/backends"
+
+
+def test_a_backend_of_the_c_interface_exists_with_its_library(folders: BackendFolders) -> None:
+    assert not folders.exists("other")
+    (folders.folder("other") / "libtriton_other.so").touch()
+    assert folders.exists("other")
+    assert not folders.has("other")
+    assert folders.exists("mine")
+    assert not folders.has_library("../backends/other")

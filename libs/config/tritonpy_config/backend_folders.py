@@ -62,6 +62,10 @@ class BackendFolders:
         path = self._root / name / (runtime or library_name(name))
         return _is_plain(name) and path.is_file()
 
+    def exists(self, name: str) -> bool:
+        """Return whether the folder of the backend has a model file or its library."""
+        return self.has(name) or self.has_library(name)
+
 
 def _is_plain(name: str) -> bool:
     return bool(name) and "/" not in name and name not in {".", ".."}

@@ -243,5 +243,15 @@ TRITONSERVER_Error* TRITONSERVER_BufferAttributesByteSize(
     return error(TRITONSERVER_ERROR_UNSUPPORTED, "tritonpy does not support " #name "()"); \
   }
 #include "unsupported.inc"
+#undef UNSUPPORTED
+
+// Their names, one per line, for Python.
+TRITON_HOST const char* tritonpy_unsupported() {
+#define UNSUPPORTED(name) #name "\n"
+  return
+#include "unsupported.inc"
+      ;
+#undef UNSUPPORTED
+}
 
 }  // extern "C"

@@ -99,6 +99,32 @@ def test_inputs_of_every_size_come_back_unchanged(serve: Serve, isolation: str) 
                 np.testing.assert_array_equal(got.numpy(), given.numpy())
 
 
+def test_more_shapes_than_are_kept_are_served(serve: Serve, isolation: str) -> None:
+    """Batches of eight different shapes: layouts are replaced while a batch is packed."""
+    config = IDENTITY.replace("dims: -1", "dims: -1 allow_ragged_batch: true", 1)
+    with serve({"m": config}, isolation) as client:
+        received: list[int] = []
+        done = threading.Event()
+
+        def take(_request, response):
+            assert response.error is None, response.error
+            received.append(response.outputs[0].shape[1])
+            if len(received) == 3000:
+                done.set()
+
+        for columns in range(3000):
+            inputs = identity_request(1, columns, 0)
+            client.engine.infer(InferRequest("m", inputs, CallbackSink(take)))
+        assert done.wait(60)
+    assert sorted(received) == list(range(3000))
+
+
+def test_values_of_64_bits_do_not_fail_a_batch(serve: Serve, isolation: str) -> None:
+    with serve({"m": int_model("misbehave")}, isolation) as client:
+        parameters = {"large": 2**64 - 1, "text": "\ud800"}
+        assert client.number("m", 0, parameters=parameters, timeout_us=2**64 - 1) == 0
+
+
 def test_response_parameters_have_their_types(serve: Serve, isolation: str) -> None:
     with serve({"m": IDENTITY}, isolation) as client:
         done = threading.Event()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,9 +7,6 @@ from pathlib import Path
 import pytest
 
 from plugins.backend_c.tests.conftest import compile_backend
-from tritonpy_backend_c import command
-
-ROOT = Path(__file__).parents[1]
 
 
 def check(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -55,8 +51,3 @@ def test_a_file_that_is_no_library(tmp_path: Path) -> None:
     done = check(tmp_path / "none.so")
     assert done.returncode == 2
     assert "is no shared library" in done.stderr
-
-
-def test_the_list_of_unsupported_functions_is_that_of_the_library() -> None:
-    source = (ROOT / "src" / "unsupported.inc").read_text()
-    assert command._unsupported() == set(re.findall(r"UNSUPPORTED\((\w+)\)", source))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 from pathlib import Path
 
 import pytest
@@ -96,9 +95,3 @@ def test_a_backend_may_ask_for_the_server_s_library_by_a_name_of_a_wheel(
     provide_names(found)
     ctypes.CDLL(str(library_path()), ctypes.RTLD_GLOBAL)
     ctypes.CDLL(str(target))
-
-
-def test_the_settings_are_triton_s_and_texts() -> None:
-    from tritonpy_backend_c.host import text_pairs
-
-    assert json.loads(text_pairs({"a": "1"})) == {"cmdline": {"a": "1"}}

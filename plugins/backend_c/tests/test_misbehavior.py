@@ -20,8 +20,8 @@ from tritonpy_testing import BackendHarness, model_config
 (
     GOOD, SEND_TWICE, TWO_FINALS, NO_FINAL, RELEASE_TWICE, SEND_LATE, THROW, FAIL_EXECUTION,
     NEVER_RELEASE, DROP_RESPONSE, USE_RELEASED, CRASH, EXIT, SLOW, RELEASE_FIRST, INVALID_TYPE,
-    WRONG_SIZE, ASYNCHRONOUS, NEVER_ANSWER,
-) = range(19)  # fmt: skip
+    WRONG_SIZE, ASYNCHRONOUS, NEVER_ANSWER, DEFER, ANSWER_DEFERRED, FAIL_AFTER_DEFERRED,
+) = range(22)  # fmt: skip
 
 
 @pytest.fixture
@@ -89,6 +89,15 @@ def test_a_response_is_delivered_while_the_execution_goes_on(client: Client) -> 
     begin = time.monotonic()
     assert client.number("m", SLOW) == SLOW
     assert time.monotonic() - begin < 0.25  # the execution takes 0.3 s
+    assert client.number("m", GOOD) == GOOD
+
+
+def test_an_execution_may_answer_requests_of_earlier_ones(client: Client) -> None:
+    first = client.send("m", DEFER)
+    second = client.send("m", ANSWER_DEFERRED)
+    assert first.numbers() == [DEFER]
+    assert "not now" in client.error("m", FAIL_AFTER_DEFERRED)
+    assert second.numbers() == [DEFER]
     assert client.number("m", GOOD) == GOOD
 
 

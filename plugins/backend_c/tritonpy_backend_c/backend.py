@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,13 +22,13 @@ from tritonpy import (
     now_ns,
 )
 from tritonpy.config import config_from_json
+from tritonpy.execution import chosen_runner
 from tritonpy_backend_c.completion import completed_config
 from tritonpy_backend_c.host import host
 from tritonpy_backend_c.library import check
 from tritonpy_backend_c.model import CModel, read_usage
 from tritonpy_backend_c.options import CBackendOptions
-from tritonpy_backend_c.requests import RequestWriter
-from tritonpy_backend_c.states import NewStates
+from tritonpy_backend_c.requests import NewStates, RequestWriter
 from tritonpy_backend_c.wire import (
     EMPTY,
     FINAL,
@@ -65,7 +64,7 @@ class CBackend(Backend):
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:
-        if model.parameters.get("isolation", cls.isolation) == "thread":
+        if chosen_runner(model, cls) == "thread":
             opened = model.shared = CModel(model, completes=True)
             text = opened.changed_config()
         else:
@@ -107,7 +106,8 @@ class CBackend(Backend):
         self._tensors = KnownTensors(self._library)
         self._tags = itertools.count()
         self._open: dict[int, InferRequest] = {}  # without a final response
-        self._held: dict[int, InferRequest] = {}  # not released: the backend reads their inputs
+        # What the backend may read: requests that are not released, with the scheduler's tensors.
+        self._held: dict[int, object] = {}
         self._watched: set[int] = set()
         self._writer = RequestWriter(self._library, model.config)
         self._states = NewStates(model.config)
@@ -131,9 +131,10 @@ class CBackend(Backend):
     def execute(self, batch: Batch) -> None:
         requests = batch.requests
         tags = [next(self._tags) for _ in requests]
-        words, text = self._writer.pack(batch, tags)
+        words, text, added = self._writer.pack(batch, tags)
         for tag, request in zip(tags, requests, strict=True):
-            self._open[tag] = self._held[tag] = request
+            self._open[tag] = request
+            self._held[tag] = request, added
         self.batch = batch
         buffers = self._buffers
         count = self._library.execute(self._handle, words, text, *buffers.arguments)
@@ -153,10 +154,12 @@ class CBackend(Backend):
         _set_times(batch, header[3], header[4])
         events = list(Reader(found, data, _HEADER).events(count, self._tensors))
         if header[0] >= 0:
+            # Those that the backend sent before, also for requests of earlier executions, count.
+            for event in events:
+                self.handle(event)
             for tag in tags:
                 self._held.pop(tag, None)
-            reader = Reader(found, data, 1)
-            raise error_of(header[0], reader.text())
+            raise error_of(header[0], Reader(found, data, 1).text())
         self._answer(batch, tags, events)
 
     def _answer(self, batch: Batch, tags: Sequence[int], events: Sequence[HostEvent]) -> None:
@@ -172,7 +175,7 @@ class CBackend(Backend):
                 others.append(event)
         for event in others:
             self.handle(event)
-        if len(finals) == len(tags) and self._open.keys() >= finals.keys():
+        if finals.keys() == set(tags) and self._open.keys() >= finals.keys():
             self._states.apply(batch, tags)
             for tag in tags:
                 del self._open[tag]
@@ -226,8 +229,9 @@ class CBackend(Backend):
         return bool(self._watched)
 
     def is_ready(self) -> bool:
-        check(self._library, self._library.instance_ready(self._handle))
-        return True
+        if not self._closed:
+            check(self._library, self._library.instance_ready(self._handle))
+        return not self._closed
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
         return read_usage(self._library.instance_usage, self._handle)
@@ -315,10 +319,3 @@ def _set_times(batch: Batch, start_ns: int, end_ns: int) -> None:
     """Set the times of computing that the backend reported, unless they cannot be right."""
     if 0 < start_ns <= end_ns <= now_ns() and start_ns >= batch.start_ns:
         batch.input_end_ns, batch.infer_end_ns = start_ns, end_ns
-    else:
-        batch.stamp()
-        batch.stamp()
-
-
-if sys.platform != "linux":
-    raise ImportError("backends in C need Linux")

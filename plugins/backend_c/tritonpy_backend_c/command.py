@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import ctypes.util
+import ctypes
 import os
 import sys
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from tritonpy import Command, InvalidArgument
 from tritonpy_backend_c.elf import HOST_NAME, LibraryFile, read_library
-from tritonpy_backend_c.library import library_path
+from tritonpy_backend_c.library import library_path, load_library
 
 _FAILED, _USAGE = 1, 2
 _EXECUTE = "TRITONBACKEND_ModelInstanceExecute"
@@ -58,7 +58,8 @@ def _problems(found: LibraryFile) -> Iterator[str]:
         yield f"{_EXECUTE} is missing: it is no backend"
     if found.machine != read_library(library_path()).machine:
         yield f"it is for another machine: {found.machine}"
-    known, unsupported = set(read_library(library_path()).defined), _unsupported()
+    known = read_library(library_path()).defined
+    unsupported = load_library().unsupported().decode().split()
     for name in found.undefined:
         if name not in known:
             yield f"{name} does not exist: the library needs a newer interface"
@@ -70,12 +71,6 @@ def _problems(found: LibraryFile) -> Iterator[str]:
                 f"{name} is not found: add its folder to LD_LIBRARY_PATH, in server.yaml under "
                 "backends.NAME.environment"
             )
-
-
-def _unsupported() -> frozenset[str]:
-    """Return the functions of the library that only return an error."""
-    text = (Path(__file__).parent / "unsupported.txt").read_text(encoding="utf-8")
-    return frozenset(text.split())
 
 
 def _is_found(found: LibraryFile, name: str) -> bool:

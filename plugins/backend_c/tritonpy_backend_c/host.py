@@ -7,7 +7,7 @@ import itertools
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
@@ -88,21 +88,28 @@ class BackendHost:
         self._instances.pop(number, None)
 
     def _run(self) -> None:
-        buffers, library = self._buffers, self.library
-        tensors = KnownTensors(library)
+        tensors = KnownTensors(self.library)
         watching = False
         while True:
-            count = buffers.call(library.wait, _WATCHING_US if watching else _IDLE_US)
-            if count:
-                nbytes = int(buffers.words[0])
-                words, data = buffers.content(count, nbytes)
-                for event in Reader(words, data, 1).events(count, tensors):
-                    try:
-                        self._dispatch(event)
-                    except Exception:
-                        log.exception("an event of a backend in C could not be handled")
-                    del event  # keeps the memory of its outputs
-            watching = any([each.watch() for each in list(self._instances.values())])
+            # An exception must not end this thread, on which every backend depends.
+            try:
+                self._serve(tensors, _WATCHING_US if watching else _IDLE_US)
+                watching = any([each.watch() for each in list(self._instances.values())])
+            except Exception:
+                log.exception("events of backends in C could not be read")
+
+    def _serve(self, tensors: KnownTensors, timeout_us: int) -> None:
+        """Handle the next events; returns after the timeout if there are none."""
+        buffers = self._buffers
+        count = buffers.call(self.library.wait, timeout_us)
+        if not count:
+            return
+        words, data = buffers.content(count, int(buffers.words[0]))
+        for event in Reader(words, data, 1).events(count, tensors):
+            try:
+                self._dispatch(event)
+            except Exception:
+                log.exception("an event of a backend in C could not be handled")
 
     def _dispatch(self, event: HostEvent) -> None:
         if event.kind == LOG:
@@ -166,8 +173,3 @@ def host() -> BackendHost:
         if not _hosts:
             _hosts.append(BackendHost())
         return _hosts[0]
-
-
-def text_pairs(parameters: Mapping[str, str]) -> str:
-    """Return settings as the JSON text that backends get."""
-    return json.dumps({"cmdline": dict(parameters)})

@@ -20,6 +20,7 @@ VARIABLE = "TRITONPY_BACKEND_C_LIBRARY"
 
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "message": (c_char_p, []),
+    "unsupported": (c_char_p, []),
     "free": (None, [c_void_p]),
     "serve": (None, [c_int64, c_int64]),
     "backend_open": (c_int64, [*[c_char_p] * 4, c_int64, c_void_p]),

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tritonpy import MemoryUsage, ModelContext
+from tritonpy import InvalidArgument, MemoryUsage, ModelContext
 from tritonpy.config import config_to_dict
 from tritonpy_backend_c.alias import provide_names
 from tritonpy_backend_c.elf import read_library
-from tritonpy_backend_c.host import host, text_pairs
+from tritonpy_backend_c.host import host
 from tritonpy_backend_c.library import check
-from tritonpy_backend_c.locate import find_library
 from tritonpy_backend_c.options import CBackendOptions
 
 log = logging.getLogger("tritonpy.backend")
@@ -100,6 +99,33 @@ def read_usage(function: Any, handle: ctypes.c_void_p) -> list[MemoryUsage]:
     return [MemoryUsage(MEMORY_TYPES[kind], device, size) for kind, device, size in rows]
 
 
+def find_library(model: ModelContext) -> Path:
+    """Return the path of the library that serves the model, searched as Triton does.
+
+    It is in the folder of the version, of the model, or of the backend. Raises `InvalidArgument`
+    with Triton's text if it does not exist or leaves its folder.
+    """
+    backend = model.config.backend
+    name = model.config.runtime or f"libtriton_{backend}.so"
+    folders = [model.path, model.directory]
+    if model.backend_directory is not None:
+        folders.append(model.backend_directory)
+    for folder in folders:
+        path = folder / name
+        if not path.is_file():
+            continue
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise InvalidArgument(
+                f"backend library name '{name}' escapes backend directory '{folder}', for model "
+                f"'{model.name}', check model config runtime field"
+            )
+        return path
+    searched = " ".join(f"'{folder}'" for folder in folders)
+    raise InvalidArgument(
+        f"unable to find backend library '{name}' for model '{model.name}', searched: {searched} "
+    )
+
+
 def _open_backend(library: Any, model: ModelContext, number: int) -> int:
     path = find_library(model)
     name, settings = model.config.backend, _settings(model)
@@ -127,13 +153,11 @@ def _settings(model: ModelContext) -> str:
     given = dict(options.settings) if isinstance(options, CBackendOptions) else {}
     directory = model.backend_directory
     root = str(Path(directory).parent) if directory is not None else "/opt/tritonserver/backends"
-    return text_pairs(
-        {
-            "auto-complete-config": "true",
-            "backend-directory": root,
-            "min-compute-capability": "6.000000",
-            "default-max-batch-size": str(model.default_max_batch_size),
-        }
-        | {key.replace("_", "-") if key == "default_max_batch_size" else key: value
-           for key, value in given.items()}
-    )  # fmt: skip
+    cmdline = {
+        "auto-complete-config": "true",
+        "backend-directory": root,
+        "min-compute-capability": "6.000000",
+        "default-max-batch-size": str(model.default_max_batch_size),
+    }
+    own = {key: text for key, text in given.items() if key != "default_max_batch_size"}
+    return json.dumps({"cmdline": cmdline | own})

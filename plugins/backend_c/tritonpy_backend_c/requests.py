@@ -1,8 +1,7 @@
-"""Requests as the library reads them: `read_request` in `src/edge.cc`."""
+"""Requests as the library reads them (`read_request` in `src/edge.cc`), and their new states."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tritonpy import DTYPES, Batch, InferRequest, Tensor
-from tritonpy_backend_c.wire import Words, address_of
+from tritonpy_backend_c.wire import MOST_INT, Words, address_of, signed
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -28,15 +27,17 @@ class RequestWriter:
         self._library = library
         self._outputs = tuple(output.name for output in config.output)
         self._layouts: dict[_LAYOUT, int] = {}
-        self._kept: list[Any] = []  # memory of the batch that is packed
+        # Freed by the next call: the batch that is packed may contain some of them.
+        self._replaced: list[int] = []
 
-    def pack(self, batch: Batch, tags: Sequence[int]) -> tuple[bytes, bytes]:
-        """Return words and texts of a batch, whose requests get `tags`.
+    def pack(self, batch: Batch, tags: Sequence[int]) -> tuple[bytes, bytes, list[Tensor]]:
+        """Return words and texts of a batch, whose requests get `tags`, and the added tensors.
 
         The scheduler's tensors become inputs of each request, one row each. A slot without data
-        becomes a request with zeros. The memory lives until the next call.
+        becomes a request with zeros. The caller keeps the added tensors while requests are held.
         """
-        self._kept = []
+        self._free(self._replaced)
+        kept: list[Tensor] = []
         requests: Sequence[InferRequest | None] = batch.requests
         if batch.slots is not None:
             requests = batch.slots
@@ -46,16 +47,21 @@ class RequestWriter:
         for index, request in enumerate(requests):
             more = added[index] if added else ()
             if request is None:
-                self._add_empty(words, batch.requests[0], more)
+                kept += self._add_empty(words, batch.requests[0], more)
             else:
                 self._add(words, request, next(tag), more)
-        return words.pack()
+                kept += more
+        return *words.pack(), kept
 
     def close(self) -> None:
         """Free the layouts."""
-        for layout in self._layouts.values():
-            self._library.layout_delete(layout)
+        self._free(self._replaced)
+        self._free(list(self._layouts.values()))
         self._layouts.clear()
+
+    def _free(self, layouts: list[int]) -> None:
+        while layouts:
+            self._library.layout_delete(layouts.pop())
 
     def _add(self, words: Words, request: InferRequest, tag: int, more: Sequence[Tensor]) -> None:
         tensors = [*request.inputs.values(), *more]
@@ -67,10 +73,10 @@ class RequestWriter:
             if isinstance(sequence.id, str):
                 text = sequence.id
             else:
-                number = _signed(sequence.id)
+                number = signed(sequence.id)
         words.add(tag, self._layout(tensors, outputs), flags, number, bool(text))
         words.text(text)
-        words.add(request.timeout_us)
+        words.add(min(request.timeout_us, MOST_INT))
         words.text(request.id)
         trace = request.trace
         words.add(trace is not None)
@@ -78,22 +84,23 @@ class RequestWriter:
         words.parameters(request.parameters)
         for tensor in tensors:
             words.add(address_of(tensor), tensor.data.nbytes)
-        if more:
-            self._kept += more
 
-    def _add_empty(self, words: Words, like: InferRequest, more: Sequence[Tensor]) -> None:
+    def _add_empty(
+        self, words: Words, like: InferRequest, more: Sequence[Tensor]
+    ) -> Sequence[Tensor]:
         tensors = [*map(_zeros, like.inputs.values()), *more]
         words.add(_EMPTY_SLOT, self._layout(tensors, ()), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         for tensor in tensors:
             words.add(address_of(tensor), tensor.data.nbytes)
-        self._kept += tensors
+        return tensors
 
     def _layout(self, tensors: Sequence[Tensor], outputs: Sequence[str]) -> int:
         key = (outputs, *[(tensor.name, tensor.datatype, tensor.shape) for tensor in tensors])
         layout = self._layouts.get(key)
         if layout is None:
             if len(self._layouts) >= _MOST_LAYOUTS:
-                self.close()
+                self._replaced += self._layouts.values()
+                self._layouts.clear()
             words = Words(len(tensors))
             for tensor in tensors:
                 words.spec(tensor.name, tensor.datatype, tensor.shape)
@@ -102,11 +109,6 @@ class RequestWriter:
                 words.text(output)
             layout = self._layouts[key] = self._library.layout_new(*words.pack())
         return layout
-
-
-def _signed(number: int) -> int:
-    signed: int = struct.unpack("q", struct.pack("Q", number))[0]
-    return signed
 
 
 def _zeros(tensor: Tensor) -> Tensor:
@@ -135,3 +137,38 @@ def row_of(tensor: Tensor, index: int) -> Tensor:
         return Tensor(tensor.name, "BYTES", (1, *tensor.shape[1:]), data)
     array = tensor.numpy()
     return Tensor(tensor.name, tensor.datatype, (1, *tensor.shape[1:]), array[index : index + 1])
+
+
+class NewStates:
+    """Collects the rows of new states until their batch is answered."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self._inputs = {
+            state.output_name: state.input_name for state in config.sequence_batching.state
+        }
+        self._rows: dict[int, dict[str, Tensor]] = {}  # by the tags of the requests
+
+    def add(self, tag: int, state: Tensor) -> None:
+        """Take the new state of one request."""
+        self._rows.setdefault(tag, {})[state.name] = state
+
+    def apply(self, batch: Batch, tags: Sequence[int]) -> None:
+        """Set the new states of `batch`, whose requests have `tags`.
+
+        A request, or slot, whose state was not updated keeps the old one.
+        """
+        if not self._rows:
+            return
+        found = [self._rows.pop(tag, {}) for tag in tags]
+        old = {tensor.name: tensor for tensor in batch.states}
+        requests: Sequence[object] = batch.requests if batch.slots is None else batch.slots
+        for name in batch.state_outputs:
+            rows, each = [], iter(found)
+            for index, request in enumerate(requests):
+                new = {} if request is None else next(each, {})
+                rows.append(new.get(name) or row_of(old[self._inputs[name]], index))
+            first = rows[0]
+            data = np.concatenate([row.data for row in rows])
+            batch.new_states[name] = Tensor(
+                name, first.datatype, (len(rows), *first.shape[1:]), data
+            )

@@ -26,6 +26,7 @@ DATATYPE_NUMBERS = {name: number for number, name in enumerate(DATATYPES)}
 RESPONSE, RELEASE, RESCHEDULE, STATE, WATCH, LOG, METRIC, QUERY, CANCEL_CALL, TRACE = range(1, 11)
 _SHORT = frozenset({RELEASE, RESCHEDULE, WATCH, CANCEL_CALL})
 FINAL, EMPTY = 1, 2  # flags of a response
+MOST_INT = 2**63 - 1
 _STRING, _INT, _BOOL, _DOUBLE, _BYTES = range(5)  # TRITONSERVER_ParameterType
 _UINT8 = np.dtype(np.uint8)
 _DTYPES = [DTYPES.get(name, _UINT8) for name in DATATYPES]
@@ -33,6 +34,11 @@ _ITEMSIZES = [
     0 if name in {"INVALID", "BYTES"} else dtype.itemsize
     for name, dtype in zip(DATATYPES, _DTYPES, strict=True)
 ]
+
+
+def signed(number: int) -> int:
+    """Return a number of up to 64 bits as the signed word with the same bits."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 class Words:
@@ -51,7 +57,8 @@ class Words:
         if not text:
             self._words += (0, 0)
             return
-        data = text.encode() if isinstance(text, str) else text
+        # A text that is no UTF-8 must not fail the other requests of its batch.
+        data = text.encode(errors="replace") if isinstance(text, str) else text
         self._words += (len(self._text), len(data))
         self._text += data
 
@@ -71,7 +78,7 @@ class Words:
             elif isinstance(value, int):
                 self._words.append(_INT)
                 self.text(name)
-                self._words += (value, 0)
+                self._words += (signed(value), 0)
             elif isinstance(value, float):
                 self._words.append(_DOUBLE)
                 self.text(name)

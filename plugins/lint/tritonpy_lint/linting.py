@@ -186,7 +186,7 @@ def _check_places(
         options.machine,
         options.config_name or server.model_config_name,
         not server.disable_auto_complete,
-        make_backends(manager, server).folders.has,
+        make_backends(manager, server).folders.exists,
     )
     describe = partial(_describe, server, options) if options.model_files else None
     options.progress(f"reading {sum(len(models) for _, models in listed)} models")
@@ -361,7 +361,9 @@ def read_model(folder: Path, manager: PluginManager) -> LintModel:
     """Return the model in a local folder, with the tensors of its file, read by itself alone."""
     server, machine = ServerConfig(), this_machine()
     reader = ModelReader(
-        installed_backends(manager), machine, has_folder=make_backends(manager, server).folders.has
+        installed_backends(manager),
+        machine,
+        has_folder=make_backends(manager, server).folders.exists,
     )
     describe = partial(_describe, server, LintOptions(machine=machine))
     return reader.read([RepositoryModel.of(folder)], describe)[folder.name]

@@ -10,8 +10,21 @@ namespace {
 enum Mode {
   kGood, kSendTwice, kTwoFinals, kNoFinal, kReleaseTwice, kSendLate, kThrow, kFailExecution,
   kNeverRelease, kDropResponse, kUseReleased, kCrash, kExit, kSlow, kReleaseFirst, kInvalidType,
-  kWrongSize, kAsynchronous, kNeverAnswer,
+  kWrongSize, kAsynchronous, kNeverAnswer, kDefer,
+  kAnswerDeferred, kFailAfterDeferred,
 };
+
+TRITONBACKEND_ResponseFactory* deferred = nullptr;
+
+// Answer the request that kDefer left open, from the execution of another one.
+void answer_deferred() {
+  TRITONBACKEND_Response* response;
+  IGNORE(TRITONBACKEND_ResponseNewFromFactory(&response, deferred));
+  IGNORE(add_int(response, "OUT", kDefer, 1));
+  IGNORE(TRITONBACKEND_ResponseSend(response, FINAL, nullptr));
+  IGNORE(TRITONBACKEND_ResponseFactoryDelete(deferred));
+  deferred = nullptr;
+}
 
 void* answer_later(void* argument) {
   auto* factory = static_cast<TRITONBACKEND_ResponseFactory*>(argument);
@@ -127,6 +140,13 @@ void misbehave(TRITONBACKEND_Request* request, int32_t mode) {
     }
     case kNeverAnswer:
       return;
+    case kDefer:
+      IGNORE(TRITONBACKEND_ResponseFactoryNew(&deferred, request));
+      return release(request);
+    case kAnswerDeferred:
+      answer_deferred();
+      IGNORE(TRITONBACKEND_ResponseFactoryNew(&deferred, request));
+      return release(request);
     default:
       IGNORE(answer_int(request, mode, 1));
       release(request);
@@ -144,7 +164,8 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstan
     int32_t mode = 0;
     IGNORE(read_int(requests[i], "IN", &mode));
     if (mode == kThrow) throw std::runtime_error("out of range");
-    if (mode == kFailExecution) {
+    if (mode == kFailAfterDeferred) answer_deferred();
+    if (mode == kFailExecution || mode == kFailAfterDeferred) {
       return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "not now");
     }
     misbehave(requests[i], mode);
