@@ -1,4 +1,4 @@
-// Requests that a backend makes to other models, and its questions to the server.
+// Requests that a backend makes to other models, and its queries to the server.
 #include "calls.h"
 
 using tritonpy::Call;
@@ -40,30 +40,34 @@ TRITONSERVER_Error* append_data(Call* call, const char* name, const void* base,
   return nullptr;
 }
 
-// Ask about one version of a model; the result is a JSON text or a number.
-TRITONSERVER_Error* ask_about(TRITONSERVER_Server* server, const char* verb, const char* name,
+// Send a query about one version of a model; the result is a JSON text or a number.
+TRITONSERVER_Error* query_model(TRITONSERVER_Server* server, const char* verb, const char* name,
                               int64_t version, std::string* result) {
   tritonpy::ModelScope scope(server->model);
   const std::string arguments = "{\"name\":" + json_text(name ? name : "") +
                                 ",\"version\":" + std::to_string(version) + "}";
-  return Host::get().ask(verb, arguments, result);
+  return Host::get().query(verb, arguments, result);
 }
 
-TRITONSERVER_Error* ask_whether(TRITONSERVER_Server* server, const char* verb, const char* name,
+TRITONSERVER_Error* query_flag(TRITONSERVER_Server* server, const char* verb, const char* name,
                                 int64_t version, bool* answer) {
   std::string result;
   *answer = false;
-  if (TRITONSERVER_Error* failure = ask_about(server, verb, name, version, &result)) return failure;
+  if (TRITONSERVER_Error* failure = query_model(server, verb, name, version, &result)) {
+    return failure;
+  }
   *answer = result == "true";
   return nullptr;
 }
 
-TRITONSERVER_Error* ask_for_flags(TRITONSERVER_Server* server, const char* verb, const char* name,
+TRITONSERVER_Error* query_flags(TRITONSERVER_Server* server, const char* verb, const char* name,
                                   int64_t version, uint32_t* flags, void** voidp) {
   std::string result;
   *flags = 0;
   if (voidp) *voidp = nullptr;
-  if (TRITONSERVER_Error* failure = ask_about(server, verb, name, version, &result)) return failure;
+  if (TRITONSERVER_Error* failure = query_model(server, verb, name, version, &result)) {
+    return failure;
+  }
   *flags = static_cast<uint32_t>(std::stoul(result));
   return nullptr;
 }
@@ -71,7 +75,7 @@ TRITONSERVER_Error* ask_for_flags(TRITONSERVER_Server* server, const char* verb,
 TRITONSERVER_Error* control(TRITONSERVER_Server* server, const char* verb, const char* name,
                             const std::string& parameters) {
   tritonpy::ModelScope scope(server->model);
-  return Host::get().ask(
+  return Host::get().query(
       verb, "{\"name\":" + json_text(name) + ",\"parameters\":" + parameters + "}", nullptr);
 }
 
@@ -383,7 +387,7 @@ TRITONSERVER_Error* TRITONSERVER_ServerInferAsync(TRITONSERVER_Server* server,
       "{\"number\":" + std::to_string(inference_request->number) +
       ",\"call\":" + std::to_string(reinterpret_cast<intptr_t>(inference_request)) +
       ",\"instance\":" + std::to_string(instance) + "}";
-  if (TRITONSERVER_Error* failure = Host::get().ask("infer", arguments, nullptr)) {
+  if (TRITONSERVER_Error* failure = Host::get().query("infer", arguments, nullptr)) {
     inference_request->running = false;  // it still belongs to the caller
     return failure;
   }
@@ -531,24 +535,24 @@ TRITONSERVER_Error* TRITONSERVER_InferenceTraceRequestId(TRITONSERVER_InferenceT
 // The server.
 
 TRITONSERVER_Error* TRITONSERVER_ServerIsLive(TRITONSERVER_Server* server, bool* live) {
-  return ask_whether(server, "server_is_live", "", -1, live);
+  return query_flag(server, "server_is_live", "", -1, live);
 }
 
 TRITONSERVER_Error* TRITONSERVER_ServerIsReady(TRITONSERVER_Server* server, bool* ready) {
-  return ask_whether(server, "server_is_ready", "", -1, ready);
+  return query_flag(server, "server_is_ready", "", -1, ready);
 }
 
 TRITONSERVER_Error* TRITONSERVER_ServerModelIsReady(TRITONSERVER_Server* server,
                                                     const char* model_name, int64_t model_version,
                                                     bool* ready) {
-  return ask_whether(server, "model_is_ready", model_name, model_version, ready);
+  return query_flag(server, "model_is_ready", model_name, model_version, ready);
 }
 
 TRITONSERVER_Error* TRITONSERVER_ServerModelBatchProperties(TRITONSERVER_Server* server,
                                                             const char* model_name,
                                                             int64_t model_version,
                                                             uint32_t* flags, void** voidp) {
-  return ask_for_flags(server, "batch_properties", model_name, model_version, flags, voidp);
+  return query_flags(server, "batch_properties", model_name, model_version, flags, voidp);
 }
 
 TRITONSERVER_Error* TRITONSERVER_ServerModelTransactionProperties(TRITONSERVER_Server* server,
@@ -556,7 +560,7 @@ TRITONSERVER_Error* TRITONSERVER_ServerModelTransactionProperties(TRITONSERVER_S
                                                                   int64_t model_version,
                                                                   uint32_t* txn_flags,
                                                                   void** voidp) {
-  return ask_for_flags(server, "transaction_properties", model_name, model_version, txn_flags,
+  return query_flags(server, "transaction_properties", model_name, model_version, txn_flags,
                        voidp);
 }
 

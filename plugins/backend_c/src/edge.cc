@@ -254,7 +254,7 @@ void write(Writer* writer, const Event& event) {
 }
 
 // Python has the event: large outputs are its own now, and the sender may go on.
-void taken(Event* event) {
+void hand_to_python(Event* event) {
   for (const auto& output : event->outputs) {
     if (output->buffer.attributes.byte_size > kMostInlineBytes) output->buffer.memory.release();
   }
@@ -615,10 +615,10 @@ TRITON_HOST int64_t tritonpy_execute(void* handle, const int64_t* words, const c
   }
   tritonpy::executing_instance = instance.get();
   // The array is the server's; a backend may change it.
-  std::vector<TRITONBACKEND_Request*> passed = requests;
+  std::vector<TRITONBACKEND_Request*> array = requests;
   TRITONSERVER_Error* failure = guarded("TRITONBACKEND_ModelInstanceExecute", [&] {
-    return instance->model->backend->library.execute(instance.get(), passed.data(),
-                                                     static_cast<uint32_t>(passed.size()));
+    return instance->model->backend->library.execute(instance.get(), array.data(),
+                                                     static_cast<uint32_t>(array.size()));
   });
   if (device) device.unlock();
   if (failure) take_back(requests);
@@ -644,7 +644,7 @@ TRITON_HOST int64_t tritonpy_execute(void* handle, const int64_t* words, const c
       writer.undo(words_before, bytes_before);
       break;
     }
-    taken(&events[index]);
+    hand_to_python(&events[index]);
   }
   for (; index < events.size(); ++index) Host::get().push(std::move(events[index]));
   out[place] = writer.byte_count;
@@ -688,7 +688,7 @@ TRITON_HOST int64_t tritonpy_wait(int64_t timeout_us, int64_t* out, int64_t out_
     }
     Event done = std::move(event);
     host.events.pop_front();
-    taken(&done);
+    hand_to_python(&done);
   }
   out[0] = writer.byte_count;
   return writer.word_count;

@@ -168,9 +168,9 @@ void Host::queue_held() {
   if (busy) armed = true;
 }
 
-TRITONSERVER_Error* Host::ask(const std::string& verb, const std::string& arguments,
+TRITONSERVER_Error* Host::query(const std::string& verb, const std::string& arguments,
                               std::string* result) {
-  // Shared: Python may answer after the question was given up.
+  // Shared: Python may answer after the caller stopped waiting.
   auto query = std::make_shared<Query>();
   query->verb = verb;
   query->arguments = arguments;

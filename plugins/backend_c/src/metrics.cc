@@ -42,9 +42,9 @@ TRITONSERVER_Error* change(TRITONSERVER_Metric* metric, Change what, double valu
   return nullptr;
 }
 
-TRITONSERVER_Error* ask_number(const char* verb, const std::string& arguments, double* number) {
+TRITONSERVER_Error* query_number(const char* verb, const std::string& arguments, double* number) {
   std::string result;
-  if (TRITONSERVER_Error* failure = Host::get().ask(verb, arguments, &result)) return failure;
+  if (TRITONSERVER_Error* failure = Host::get().query(verb, arguments, &result)) return failure;
   *number = std::stod(result);
   return nullptr;
 }
@@ -58,7 +58,7 @@ TRITONSERVER_Error* TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily** fam
                                                  const char* description) {
   double number = 0;
   if (TRITONSERVER_Error* failure =
-          ask_number("metric_family",
+          query_number("metric_family",
                      "{\"kind\":" + std::to_string(kind) + ",\"name\":" + json_text(name) +
                          ",\"description\":" + json_text(description) + "}",
                      &number)) {
@@ -69,7 +69,7 @@ TRITONSERVER_Error* TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily** fam
 }
 
 TRITONSERVER_Error* TRITONSERVER_MetricFamilyDelete(TRITONSERVER_MetricFamily* family) {
-  TRITONSERVER_Error* failure = Host::get().ask(
+  TRITONSERVER_Error* failure = Host::get().query(
       "drop_metric_family", "{\"number\":" + std::to_string(family->number) + "}", nullptr);
   delete family;
   return failure;
@@ -115,7 +115,7 @@ TRITONSERVER_Error* TRITONSERVER_MetricNewWithArgs(TRITONSERVER_Metric** metric,
     buckets += "]";
   }
   double number = 0;
-  if (TRITONSERVER_Error* failure = ask_number(
+  if (TRITONSERVER_Error* failure = query_number(
           "metric",
           "{\"family\":" + std::to_string(family->number) +
               ",\"labels\":" + tritonpy::json_parameters(labels, label_count) +
@@ -135,7 +135,7 @@ TRITONSERVER_Error* TRITONSERVER_MetricNew(TRITONSERVER_Metric** metric,
 }
 
 TRITONSERVER_Error* TRITONSERVER_MetricDelete(TRITONSERVER_Metric* metric) {
-  TRITONSERVER_Error* failure = Host::get().ask(
+  TRITONSERVER_Error* failure = Host::get().query(
       "drop_metric", "{\"number\":" + std::to_string(metric->number) + "}", nullptr);
   delete metric;
   return failure;
@@ -143,7 +143,7 @@ TRITONSERVER_Error* TRITONSERVER_MetricDelete(TRITONSERVER_Metric* metric) {
 
 TRITONSERVER_Error* TRITONSERVER_MetricValue(TRITONSERVER_Metric* metric, double* value) {
   if (metric->kind == TRITONSERVER_METRIC_KIND_HISTOGRAM) return unsupported(metric->kind, "Value");
-  return ask_number("metric_value", "{\"number\":" + std::to_string(metric->number) + "}", value);
+  return query_number("metric_value", "{\"number\":" + std::to_string(metric->number) + "}", value);
 }
 
 TRITONSERVER_Error* TRITONSERVER_MetricIncrement(TRITONSERVER_Metric* metric, double value) {

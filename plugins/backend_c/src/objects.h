@@ -335,7 +335,7 @@ class EndedObjects {
   std::deque<std::unique_ptr<T>> shells_;
 };
 
-// A question to the server, which Python answers while the asking thread waits.
+// A query to the server, which Python answers while the calling thread waits.
 struct Query {
   std::string verb;
   std::string arguments;  // JSON
@@ -356,8 +356,8 @@ class Host {
   void respond(Event event);
   // Queue the held responses of executions that go on; called by the waiting thread now and then.
   void queue_held();
-  // Ask Python and wait. Returns an error if no thread answers.
-  TRITONSERVER_Error* ask(const std::string& verb, const std::string& arguments,
+  // Send a query to Python and wait. Returns an error if no thread answers.
+  TRITONSERVER_Error* query(const std::string& verb, const std::string& arguments,
                           std::string* result);
 
   std::mutex mutex;

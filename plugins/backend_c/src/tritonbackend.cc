@@ -42,7 +42,8 @@ TRITONSERVER_Error* invalid(const std::string& message) {
   return error(TRITONSERVER_ERROR_INVALID_ARG, message);
 }
 
-TRITONSERVER_Error* ended(const std::string& message) {
+// Log a call that breaks the rules of the interface, and return it as an error.
+TRITONSERVER_Error* misuse(const std::string& message) {
   TRITONSERVER_LogMessage(TRITONSERVER_LOG_ERROR, __FILE__, __LINE__, message.c_str());
   return error(TRITONSERVER_ERROR_INTERNAL, message);
 }
@@ -79,7 +80,7 @@ TRITONSERVER_Error* send(const tritonpy::OwnedAnswer& owner, TRITONBACKEND_Respo
     }
     if (answer->final_sent) {
       lock.unlock();
-      return ended("the backend sent a response after the final response of its request");
+      return misuse("the backend sent a response after the final response of its request");
     }
     answer->final_sent = flags & kFinal;
   }
@@ -115,17 +116,19 @@ TRITONSERVER_Error* new_response(TRITONBACKEND_Response** response,
 
 TRITONSERVER_Error* add_parameter(TRITONBACKEND_Response* response, Parameter parameter) {
   if (!response) return invalid("response was nullptr");
-  if (response->sent) return ended("the backend changed a response that it had sent");
+  if (response->sent) return misuse("the backend changed a response that it had sent");
   response->parameters.push_back(std::move(parameter));
   return nullptr;
 }
 
 // Allocate host memory, whatever memory the backend would prefer.
-TRITONSERVER_Error* give_buffer(tritonpy::OutputBuffer* buffer, void** memory, uint64_t byte_size,
-                                TRITONSERVER_MemoryType* memory_type, int64_t* memory_type_id) {
+TRITONSERVER_Error* allocate_buffer(tritonpy::OutputBuffer* buffer, void** memory,
+                                    uint64_t byte_size, TRITONSERVER_MemoryType* memory_type,
+                                    int64_t* memory_type_id) {
   *memory = nullptr;
-  if (buffer->memory) return ended("the backend asked twice for the buffer of '" +
-                                   buffer->spec.name + "'");
+  if (buffer->memory) {
+    return misuse("the backend asked twice for the buffer of '" + buffer->spec.name + "'");
+  }
   buffer->memory = tritonpy::allocate(byte_size);
   if (!buffer->memory) {
     return error(TRITONSERVER_ERROR_UNAVAILABLE,
@@ -275,7 +278,7 @@ TRITONSERVER_Error* TRITONBACKEND_RequestFlags(TRITONBACKEND_Request* request, u
 
 TRITONSERVER_Error* TRITONBACKEND_RequestIsCancelled(TRITONBACKEND_Request* request,
                                                      bool* cancelled) {
-  if (request->released) return ended("the backend used a request that it had released");
+  if (request->released) return misuse("the backend used a request that it had released");
   *cancelled = is_cancelled(request->owner);
   return nullptr;
 }
@@ -363,7 +366,7 @@ TRITONSERVER_Error* TRITONBACKEND_RequestOutputBufferProperties(
 
 TRITONSERVER_Error* TRITONBACKEND_RequestRelease(TRITONBACKEND_Request* request,
                                                  uint32_t release_flags) {
-  if (request->released) return ended("the backend released a request twice");
+  if (request->released) return misuse("the backend released a request twice");
   Event event{release_flags & TRITONSERVER_REQUEST_RELEASE_RESCHEDULE ? Event::reschedule
                                                                       : Event::release};
   event.tag = request->tag;
@@ -371,7 +374,7 @@ TRITONSERVER_Error* TRITONBACKEND_RequestRelease(TRITONBACKEND_Request* request,
   if (event.kind == Event::reschedule) {
     std::lock_guard<std::mutex> lock(event.answer->mutex);
     if (event.answer->final_sent) {
-      return ended("the backend rescheduled a request that has its final response");
+      return misuse("the backend rescheduled a request that has its final response");
     }
     event.answer->final_sent = true;  // of this execution
     event.flags = kFinal;
@@ -398,7 +401,7 @@ TRITONSERVER_Error* TRITONBACKEND_RequestTrace(TRITONBACKEND_Request* request,
 
 TRITONSERVER_Error* TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFactory** factory,
                                                      TRITONBACKEND_Request* request) {
-  if (request->released) return ended("the backend used a request that it had released");
+  if (request->released) return misuse("the backend used a request that it had released");
   *factory = new TRITONBACKEND_ResponseFactory{request->owner};
   return nullptr;
 }
@@ -422,7 +425,7 @@ TRITONSERVER_Error* TRITONBACKEND_ResponseFactoryIsCancelled(
 TRITONSERVER_Error* TRITONBACKEND_ResponseNew(TRITONBACKEND_Response** response,
                                               TRITONBACKEND_Request* request) {
   *response = nullptr;
-  if (request->released) return ended("the backend used a request that it had released");
+  if (request->released) return misuse("the backend used a request that it had released");
   return new_response(response, request->owner);
 }
 
@@ -432,7 +435,7 @@ TRITONSERVER_Error* TRITONBACKEND_ResponseNewFromFactory(TRITONBACKEND_Response*
 }
 
 TRITONSERVER_Error* TRITONBACKEND_ResponseDelete(TRITONBACKEND_Response* response) {
-  if (response->sent) return ended("the backend deleted a response that it had sent or deleted");
+  if (response->sent) return misuse("the backend deleted a response that it had sent or deleted");
   end_response(response);
   return nullptr;
 }
@@ -471,7 +474,7 @@ TRITONSERVER_Error* TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response* respons
                                                  const int64_t* shape, uint32_t dims_count) {
   *output = nullptr;
   if (!response) return invalid("response was nullptr");
-  if (response->sent) return ended("the backend changed a response that it had sent");
+  if (response->sent) return misuse("the backend changed a response that it had sent");
   response->outputs.push_back(std::make_unique<TRITONBACKEND_Output>());
   *output = response->outputs.back().get();
   (*output)->buffer.spec = spec_of(name, datatype, shape, dims_count);
@@ -481,7 +484,7 @@ TRITONSERVER_Error* TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response* respons
 TRITONSERVER_Error* TRITONBACKEND_ResponseSend(TRITONBACKEND_Response* response,
                                                uint32_t send_flags, TRITONSERVER_Error* error) {
   if (!response) return invalid("response was nullptr");
-  if (response->sent) return ended("the backend sent a response twice");
+  if (response->sent) return misuse("the backend sent a response twice");
   TRITONSERVER_Error* failure = send(response->owner, response, send_flags, error);
   end_response(response);
   return failure;
@@ -491,7 +494,7 @@ TRITONSERVER_Error* TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output* output, voi
                                                uint64_t buffer_byte_size,
                                                TRITONSERVER_MemoryType* memory_type,
                                                int64_t* memory_type_id) {
-  return give_buffer(&output->buffer, buffer, buffer_byte_size, memory_type, memory_type_id);
+  return allocate_buffer(&output->buffer, buffer, buffer_byte_size, memory_type, memory_type_id);
 }
 
 TRITONSERVER_Error* TRITONBACKEND_OutputBufferAttributes(
@@ -540,7 +543,7 @@ TRITONSERVER_Error* TRITONBACKEND_StateNew(TRITONBACKEND_State** state,
                                            TRITONSERVER_DataType datatype, const int64_t* shape,
                                            uint32_t dims_count) {
   *state = nullptr;
-  if (request->released) return ended("the backend used a request that it had released");
+  if (request->released) return misuse("the backend used a request that it had released");
   const TRITONBACKEND_Model& model = *request->instance->model;
   if (model.states.empty()) {
     return invalid(std::string("unable to add state '") + name +
@@ -561,7 +564,7 @@ TRITONSERVER_Error* TRITONBACKEND_StateBuffer(TRITONBACKEND_State* state, void**
                                               TRITONSERVER_MemoryType* memory_type,
                                               int64_t* memory_type_id) {
   state->buffer.memory.reset();
-  return give_buffer(&state->buffer, buffer, buffer_byte_size, memory_type, memory_type_id);
+  return allocate_buffer(&state->buffer, buffer, buffer_byte_size, memory_type, memory_type_id);
 }
 
 TRITONSERVER_Error* TRITONBACKEND_StateBufferAttributes(

@@ -1,4 +1,4 @@
-"""The thread that serves the backends of this process: their responses, logs and questions."""
+"""The thread that serves the backends of this process: their responses, logs and queries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tritonpy.execution import LogRecordMessage, write_record
 from tritonpy.frontend import internal_error
 from tritonpy_backend_c.calls import Calls
 from tritonpy_backend_c.library import error_number, load_library
-from tritonpy_backend_c.questions import Questions
+from tritonpy_backend_c.queries import BackendQueries
 from tritonpy_backend_c.wire import (
     CANCEL_CALL,
     LOG,
@@ -54,14 +54,14 @@ class BackendHost:
         self._instances: dict[int, EventHandler] = {}
         self._models: dict[int, ModelContext] = {}
         self._calls = Calls(self.library, self._models, self._instances)
-        self._questions = Questions(self._models)
+        self._queries = BackendQueries(self._models)
         self._buffers = Buffers()
         atexit.register(self.library.serve, 0, 0)
         self.library.serve(1, log.isEnabledFor(logging.DEBUG))
         threading.Thread(target=self._run, name="backends in C", daemon=True).start()
 
     def add_model(self, model: ModelContext) -> int:
-        """Return a number for a model whose backend may ask from now on."""
+        """Return a number for a model whose backend may send queries from now on."""
         number = next(self._numbers)
         self._models[number] = model
         self.library.serve(1, log.isEnabledFor(logging.DEBUG))
@@ -70,11 +70,11 @@ class BackendHost:
     def replace_model(self, number: int, model: ModelContext) -> None:
         """Use another context for a model: that of its loading instead of its completion."""
         self._models[number] = model
-        self._questions.restore_metrics(number)
+        self._queries.restore_metrics(number)
 
     def remove_model(self, number: int) -> None:
         """Forget a model, its metrics and its calls."""
-        self._questions.forget(number)
+        self._queries.forget(number)
         self._models.pop(number, None)
 
     def add_instance(self, handler: EventHandler) -> int:
@@ -115,9 +115,9 @@ class BackendHost:
         if event.kind == LOG:
             self._log(event)
         elif event.kind == METRIC:
-            self._questions.change_metric(event.tag, event.flags, event.value)
+            self._queries.change_metric(event.tag, event.flags, event.value)
         elif event.kind == QUERY:
-            self._ask(event)
+            self._run_query(event)
         elif event.kind == CANCEL_CALL:
             self._calls.cancel(event.tag)
         else:
@@ -137,26 +137,26 @@ class BackendHost:
             )
         )
 
-    def _ask(self, event: HostEvent) -> None:
+    def _run_query(self, event: HostEvent) -> None:
         verb, _, arguments = event.text.partition("\n")
         answer = partial(self._answer, event.pointer)
         given = json.loads(arguments)
         if verb == "infer":
-            ask = partial(self._calls.start, event.owner, **given)
+            query = partial(self._calls.start, event.owner, **given)
         else:
-            ask = partial(self._questions.ask, event.owner, verb, given)
-        if self._questions.may_wait(verb):
-            threading.Thread(target=_answer, args=(verb, ask, answer), daemon=True).start()
+            query = partial(self._queries.run, event.owner, verb, given)
+        if self._queries.may_wait(verb):
+            threading.Thread(target=_answer, args=(verb, query, answer), daemon=True).start()
         else:
-            _answer(verb, ask, answer)
+            _answer(verb, query, answer)
 
     def _answer(self, pointer: int, code: int, text: str) -> None:
         self.library.answer(pointer, code, text.encode())
 
 
-def _answer(verb: str, ask: Callable[[], str], answer: Callable[[int, str], None]) -> None:
+def _answer(verb: str, query: Callable[[], str], answer: Callable[[int, str], None]) -> None:
     try:
-        answer(-1, ask())
+        answer(-1, query())
     except TritonError as error:
         answer(error_number(error), error.message)
     except Exception as error:

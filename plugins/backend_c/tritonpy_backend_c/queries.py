@@ -1,4 +1,4 @@
-"""What backends ask the server: the state of models, loading and unloading, and metrics."""
+"""Queries of backends to the server: the state of models, model control, and metrics."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _UNKNOWN_BATCHING, _FIRST_DIM = 1, 2
 _Arguments = Mapping[str, Any]
 
 
-class Questions:
-    """Answers by verb; an answer is a text. Metrics are referred to by numbers."""
+class BackendQueries:
+    """Runs queries by their verbs; a result is a text. Metrics are referred to by numbers."""
 
     def __init__(self, models: Mapping[int, ModelContext]) -> None:
         self._models = models
@@ -45,11 +45,11 @@ class Questions:
         }
 
     def may_wait(self, verb: str) -> bool:
-        """Return whether the answer may take long, so that it needs its own thread."""
+        """Return whether the query may take long, so that it needs its own thread."""
         return verb in self._waiting
 
-    def ask(self, model: int, verb: str, arguments: _Arguments) -> str:
-        """Return the answer for the model with a number. Raises its error."""
+    def run(self, model: int, verb: str, arguments: _Arguments) -> str:
+        """Return the result of a query of the model with a number. Raises its error."""
         if verb in self._immediate:
             return self._immediate[verb](model, arguments)
         return self._waiting[verb](self._context(model), arguments)
