@@ -127,7 +127,7 @@ TRITONSERVER_Error* TRITONSERVER_InferenceRequestNew(
 
 TRITONSERVER_Error* TRITONSERVER_InferenceRequestDelete(
     TRITONSERVER_InferenceRequest* inference_request) {
-  if (inference_request->running) {
+  if (inference_request && inference_request->running) {
     return error(TRITONSERVER_ERROR_INTERNAL,
                  "the backend deleted a request before its release callback");
   }

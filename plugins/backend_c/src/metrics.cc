@@ -69,6 +69,7 @@ TRITONSERVER_Error* TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily** fam
 }
 
 TRITONSERVER_Error* TRITONSERVER_MetricFamilyDelete(TRITONSERVER_MetricFamily* family) {
+  if (!family) return nullptr;
   TRITONSERVER_Error* failure = Host::get().query(
       "drop_metric_family", "{\"number\":" + std::to_string(family->number) + "}", nullptr);
   delete family;
@@ -135,6 +136,7 @@ TRITONSERVER_Error* TRITONSERVER_MetricNew(TRITONSERVER_Metric** metric,
 }
 
 TRITONSERVER_Error* TRITONSERVER_MetricDelete(TRITONSERVER_Metric* metric) {
+  if (!metric) return nullptr;
   TRITONSERVER_Error* failure = Host::get().query(
       "drop_metric", "{\"number\":" + std::to_string(metric->number) + "}", nullptr);
   delete metric;

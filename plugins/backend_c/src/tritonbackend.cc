@@ -435,6 +435,7 @@ TRITONSERVER_Error* TRITONBACKEND_ResponseNewFromFactory(TRITONBACKEND_Response*
 }
 
 TRITONSERVER_Error* TRITONBACKEND_ResponseDelete(TRITONBACKEND_Response* response) {
+  if (!response) return nullptr;
   if (response->sent) return misuse("the backend deleted a response that it had sent or deleted");
   end_response(response);
   return nullptr;

@@ -9,7 +9,7 @@ from plugins.backend_c.tests.conftest import SOURCES, compile_backend
 from tritonpy import InvalidArgument, Unavailable
 from tritonpy_backend_c.alias import empty_library, provide_names
 from tritonpy_backend_c.elf import read_library
-from tritonpy_backend_c.library import VARIABLE, library_path
+from tritonpy_backend_c.library import VARIABLE, library_path, load_library
 
 COUNTS = {"TRITONBACKEND_": 91, "TRITONSERVER_": 172, "TRITONREPOAGENT_": 12, "TRITONCACHE_": 6}
 
@@ -34,6 +34,20 @@ def test_a_function_that_is_not_supported_names_itself() -> None:
     assert code(error) == 5  # UNSUPPORTED
     library.TRITONSERVER_ErrorDelete.argtypes = [ctypes.c_void_p]
     library.TRITONSERVER_ErrorDelete(error)
+
+
+def test_nothing_may_be_deleted() -> None:
+    library = ctypes.CDLL(str(library_path()))
+    unsupported = set(load_library().unsupported().decode().split())
+    deletes = [
+        name for name in read_library(library_path()).defined
+        if name.endswith("Delete") and name not in unsupported
+    ]  # fmt: skip
+    assert len(deletes) > 10
+    for name in deletes:
+        function = getattr(library, name)
+        function.argtypes, function.restype = [ctypes.c_void_p], ctypes.c_void_p
+        function(None)
 
 
 @pytest.mark.parametrize(
