@@ -24,6 +24,7 @@ PAGES = (
     "docs/testing.md",
     "docs/access.md",
     "docs/streams.md",
+    "docs/c_backends.md",
     "plugins/traffic/README.md",
 )
 TEST_COMMAND = "```sh\npython3 tests/run.py\n```\n"

@@ -119,26 +119,3 @@ def test_without_its_limit_a_model_is_not_loaded(model_repository: ModelReposito
     with running_server(config, [PLUGIN, RecordingPlugin()]) as server:
         (model,) = server.engine.repository_index()
         assert model.reason.endswith("needs the parameter MAX_BATCH_VOLUME_BYTES")
-
-
-@pytest.mark.parametrize("where", ["parameter", "file"])
-def test_a_triton_batching_library_is_rejected_with_a_hint(
-    model_repository: ModelRepository, where: str
-) -> None:
-    parameter = 'parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "x.so" } }'
-    if where == "parameter":
-        model_repository.add("m", CONFIG + LIMIT + parameter)
-    else:
-        model_repository.add("m", CONFIG + LIMIT, {1: {"batchstrategy.so": b"\x7fELF"}})
-    config = {
-        "repositories": [{"url": str(model_repository.path)}],
-        "frontends": SILENT,
-        "exit_on_error": False,
-    }
-    with running_server(config, [PLUGIN, RecordingPlugin()]) as server:
-        (model,) = server.engine.repository_index()
-        assert {
-            "parameter": 'parameters["TRITON_BATCH_STRATEGY_PATH"]',
-            "file": "1/batchstrategy.so is",
-        }[where] in model.reason
-        assert "name it in the parameter 'batch_policy'" in model.reason

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Self, final
 
 import msgspec
 
 from tritonpy_types import InferRequest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
@@ -70,6 +72,11 @@ class BatchPolicy(ABC):
 
     def __init__(self, config: ModelConfig) -> None:
         self.config = config
+
+    @classmethod
+    def create(cls, config: ModelConfig, version: int, directory: Path) -> Self:  # noqa: ARG003
+        """Return the policy of a version of a model in a folder (optional)."""
+        return cls(config)
 
     def instances_changed(self, count: int) -> None:
         """Handle a new number of instances that execute the batches (optional).

@@ -7,9 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tritonpy_config.options import NoOptions, Options
+
+if TYPE_CHECKING:
+    from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 class AgentAction(enum.Enum):
@@ -27,11 +30,16 @@ class AgentAction(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class AgentModel:
-    """The model that an agent acts on: its name, its current folder and the agent's parameters."""
+    """The model that an agent acts on.
+
+    Its name, its current folder, the agent's parameters, and the configuration that names the
+    agent.
+    """
 
     name: str
     path: Path
     parameters: Mapping[str, str]
+    config: ModelConfig
 
 
 class RepoAgent(ABC):

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
         Registration,
         make_plugin_manager,
     )
-    from tritonpy.plugins.option_descriptions import describe_options
     from tritonpy.plugins.options import (
         PLUGIN_SECTIONS,
         check_plugin_options,
         describe_plugin_options,
     )
     from tritonpy_config.options import NoOptions
+    from tritonpy_config.server.option_descriptions import describe_options
     from tritonpy_types.errors import PluginError
 
 __all__ = [
@@ -52,7 +52,7 @@ __getattr__ = lazy_names(
         "tritonpy.installation": ("install_command",),
         "tritonpy.plugins.backends": ("Backends",),
         "tritonpy_config.backend_folders": ("BackendFolders",),
-        "tritonpy.plugins.option_descriptions": ("describe_options",),
+        "tritonpy_config.server.option_descriptions": ("describe_options",),
         "tritonpy.plugins.options": (
             "PLUGIN_SECTIONS",
             "check_plugin_options",

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 import pluggy
@@ -51,13 +52,19 @@ PACKAGES = {
     "tritonpy_batch_policies": {
         "preferred": "tritonpy-batching-dynamic",
         "slo": "tritonpy-batching-slo",
+        "c": "tritonpy-backend-c",
     },
     "tritonpy_sharings": {"fair": "tritonpy-queueing-fair"},
     "tritonpy_routers": {"traffic": "tritonpy-traffic"},
     "tritonpy_devices": {"cuda": CUDA_PACKAGE},
     "tritonpy_trace_sinks": {"opentelemetry": "tritonpy-trace-otel"},
-    "tritonpy_caches": {"local": "tritonpy-cache-local", "redis": "tritonpy-cache-redis"},
+    "tritonpy_caches": {
+        "local": "tritonpy-cache-local",
+        "redis": "tritonpy-cache-redis",
+        "c": "tritonpy-backend-c",
+    },
     "tritonpy_repo_agents": {
+        "c": "tritonpy-backend-c",
         "checksum": "tritonpy-agent-checksum",
         "sealed": "tritonpy-agent-sealed",
     },
@@ -233,6 +240,17 @@ class PluginManager:
             else f"installed are: {', '.join(sorted(table)) or 'none'}"
         )
         raise PluginError(f"no plugin provides {what} '{name}', {hint}")
+
+    def find(
+        self, hook: str, name: str, what: str, raw: Mapping[str, Any], library: Path | None
+    ) -> tuple[Any, Mapping[str, Any]]:
+        """Return the class of `name` and its options `raw`.
+
+        Without a plugin, `library` of the C interface serves: the class is the one that runs it.
+        """
+        if library is None or name in self.table(hook):
+            return self.get(hook, name, what).load(), raw
+        return self.get(hook, "c", what).load(), {**raw, "library": str(library)}
 
     def plugins(self) -> list[PluginInfo]:
         """Return the registered plugins with the names that each one provides."""

@@ -10,12 +10,12 @@ import msgspec
 
 from tritonpy.plugins.backends import Backends
 from tritonpy.plugins.manager import PACKAGES, PluginManager, frontend_classes
-from tritonpy.plugins.option_descriptions import describe_options
 from tritonpy_config.backend_folders import BackendFolders
 from tritonpy_config.known_backends import package_of
 from tritonpy_config.options import Options
 from tritonpy_config.problem import ConfigProblem
 from tritonpy_config.server import InvalidServerConfig, ServerConfig, decode_options
+from tritonpy_config.server.option_descriptions import describe_options
 from tritonpy_config.server.sections import DEFAULT_MODE
 from tritonpy_types.errors import PluginError
 
@@ -68,16 +68,17 @@ def check_plugin_options(config: ServerConfig, manager: PluginManager) -> None:
             is_backend = section == "backends"
             executor = backends.executor(name) if is_backend else name
             try:
-                registered = manager.get(hook, executor, kind_name)
+                library = config.library(section, name)
+                found, given = manager.find(hook, executor, kind_name, raw, library)
             except PluginError as error:
                 errors.append(InvalidServerConfig([ConfigProblem(path, str(error))]))
                 continue
-            kind = class_of(name) if section == "frontends" else registered.load()
+            kind = class_of(name) if section == "frontends" else found
             try:
                 options = (
                     backends.options(name)
                     if is_backend
-                    else decode_options(kind.Options, raw, path)
+                    else decode_options(kind.Options, given, path)
                 )
             except InvalidServerConfig as error:
                 errors.append(error)

@@ -21,6 +21,7 @@ class AgentChain:
     def __init__(self, name: str, config: ModelConfig, agents: Sequence[RepoAgent]) -> None:
         entries = config.model_repository_agents.agents
         self._name = name
+        self._config = config
         self._agents: list[tuple[RepoAgent, Mapping[str, str]]] = [
             (agent, dict(entry.parameters)) for agent, entry in zip(agents, entries, strict=True)
         ]
@@ -52,4 +53,4 @@ class AgentChain:
                 )
 
     def _model(self, parameters: Mapping[str, str]) -> AgentModel:
-        return AgentModel(self._name, self._path, parameters)
+        return AgentModel(self._name, self._path, parameters, self._config)

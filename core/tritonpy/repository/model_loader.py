@@ -53,7 +53,7 @@ from tritonpy_config.problem import (
     refuse_problems,
 )
 from tritonpy_config.validate import validate
-from tritonpy_config.validate.batch_strategy import batch_library_problems
+from tritonpy_config.validate.batch_strategy import with_batch_library
 from tritonpy_config.validate.identity import identity_problems
 from tritonpy_metrics import ModelMetrics
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
@@ -452,7 +452,6 @@ class ModelLoader:
         `source` says where it came from; the default is the source of `prepared`.
         """
         problems = with_positions(self._problems(config, prepared.name), prepared.positions)
-        problems += batch_library_problems(config, prepared.listing.files)
         refuse_problems(problems, source or prepared.source)
 
     def _problems(
@@ -622,18 +621,19 @@ class ModelLoader:
         policies: list[BatchPolicy] = []
 
         def policy(name: str) -> BatchPolicy:
-            found: BatchPolicy = self._registered(
-                "tritonpy_batch_policies", name, "batch policy", context.name
-            )(context.config)
+            kind = self._registered("tritonpy_batch_policies", name, "batch policy", context.name)
+            found: BatchPolicy = kind.create(config, context.version, context.directory)
             model.accounting.add_policy(found)
             policies.append(found)
             return found
 
+        folders = [context.path, context.directory, context.backend_directory]
+        config = with_batch_library(context.config, folders)
         scheduler = kind(
             SchedulerContext(
                 context.name,
                 context.version,
-                context.config,
+                config,
                 load_context.engine,
                 policy,
                 model.dispatcher.wake,

@@ -178,8 +178,10 @@ def make_cache(
 ) -> ResponseCache | None:
     """Return the response cache of `cache:`, or None."""
     for name, raw in config.cache.items():  # one at most: the configuration was checked
-        kind = plugins.get("tritonpy_caches", name, "response cache").load()
-        cache = ResponseCache(kind(decode_options(kind.Options, raw, f"cache.{name}")), name, timer)
+        library = config.library("cache", name)
+        kind, given = plugins.find("tritonpy_caches", name, "response cache", raw, library)
+        options = decode_options(kind.Options, given, f"cache.{name}")
+        cache = ResponseCache(kind(options), name, timer)
         metrics.add_source(cache.metrics)
         return cache
     return None
@@ -220,8 +222,7 @@ def make_agents(config: ServerConfig, plugins: PluginManager) -> Callable[[str],
 
 
 def _agent(config: ServerConfig, plugins: PluginManager, name: str) -> RepoAgent:
-    kind: Any = plugins.get("tritonpy_repo_agents", name, "repository agent").load()
-    agent: RepoAgent = kind(
-        decode_options(kind.Options, config.repo_agents.get(name, {}), f"repo_agents.{name}")
-    )
+    raw, library = config.repo_agents.get(name, {}), config.library("repo_agents", name)
+    kind, given = plugins.find("tritonpy_repo_agents", name, "repository agent", raw, library)
+    agent: RepoAgent = kind(decode_options(kind.Options, given, f"repo_agents.{name}"))
     return agent

@@ -252,8 +252,9 @@ class ModelReader:
                 continue
             [placed] = with_positions([problem], model.positions)
             model.problems.append(Problem.of(code_of(problem), placed))
-        for problem in batch_library_problems(given, model.files):
-            model.problems.append(Problem.of("G001", problem))
+        if model.folder is not None:
+            for problem in batch_library_problems(given, model.folder):
+                model.problems.append(Problem.of("G001", problem))
         model.is_complete = not hidden
         if model.config is not None:
             model.problems += _version_problems(model, given, available, missing)

@@ -8,7 +8,7 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import ClassVar
 
@@ -216,11 +216,11 @@ def make_cell(kind: MetricKind, buckets: Sequence[float] | None) -> Cell:
     return Counter() if kind is MetricKind.COUNTER else Gauge()
 
 
-def check_name(name: str) -> None:
+def check_name(name: str, reserved: Collection[str] = SERVER_METRICS) -> None:
     """Raise InvalidArgument for an invalid name, AlreadyExists for a metric of the server."""
     if not _METRIC_NAME.fullmatch(name):
         raise InvalidArgument("Invalid metric name")
-    if name in SERVER_METRICS:
+    if name in reserved:
         raise AlreadyExists(
             f"Family name already exists: '{name}' is a metric of the server itself"
         )
@@ -258,11 +258,12 @@ class SharedFamily:
 class CustomMetrics:
     """The registry of a server, which models use through `ModelMetrics`.
 
-    `lock` protects its contents.
+    `lock` protects its contents. Families with a `reserved` name are the server's own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reserved: Collection[str] = SERVER_METRICS) -> None:
         self.lock = threading.Lock()
+        self._reserved = reserved
         self._families: dict[str, SharedFamily] = {}
         self._sources: list[Callable[[], Sequence[FamilySnapshot]]] = []
 
@@ -281,7 +282,7 @@ class CustomMetrics:
         """
         family = self._families.get(name)
         if family is None:
-            check_name(name)
+            check_name(name, self._reserved)
             family = self._families[name] = SharedFamily(name, description, kind)
         elif family.kind is not kind:
             raise InvalidArgument("Family name already exists with different type")

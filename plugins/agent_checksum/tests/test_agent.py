@@ -9,6 +9,7 @@ import tritonpy_agent_checksum
 from tritonpy import InvalidArgument
 from tritonpy.repository import AgentAction, AgentModel
 from tritonpy_agent_checksum.agent import ChecksumAgent
+from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing import RepoAgentContract
 
 MD5 = hashlib.new("md5", b"weights", usedforsecurity=False).hexdigest()
@@ -26,7 +27,9 @@ class TestContract(RepoAgentContract):
 def load(folder, parameters):
     (folder / "1").mkdir(exist_ok=True)
     (folder / "1" / "model.onnx").write_bytes(b"weights")
-    return ChecksumAgent(None).act(AgentAction.LOAD, AgentModel("m", folder, parameters))
+    return ChecksumAgent(None).act(
+        AgentAction.LOAD, AgentModel("m", folder, parameters, ModelConfig())
+    )
 
 
 def test_a_file_that_differs_is_named_with_both_checksums(tmp_path):
@@ -69,6 +72,6 @@ def test_a_file_may_be_a_link(tmp_path):
 
 
 def test_files_are_checked_only_on_load(tmp_path):
-    model = AgentModel("m", tmp_path, {"MD5:no.bin": MD5})
+    model = AgentModel("m", tmp_path, {"MD5:no.bin": MD5}, ModelConfig())
     for action in set(AgentAction) - {AgentAction.LOAD}:
         assert ChecksumAgent(None).act(action, model) is None

@@ -17,6 +17,7 @@ from tritonpy_agent_sealed.keys import encryption_key, new_encryption_key, signi
 from tritonpy_agent_sealed.manifest import Manifest, SealedFile, write_manifest
 from tritonpy_agent_sealed.options import SealedOptions
 from tritonpy_agent_sealed.seal import seal
+from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing import RepoAgentContract
 
 from .conftest import CONTENT, Keys
@@ -48,9 +49,9 @@ def load(keys, sealed, tmp_path):
     def act(name="m", options=None):
         agent = SealedAgent(options or keys.options(directory=tmp_path / "opened"))
         try:
-            return agent, agent.act(AgentAction.LOAD, AgentModel(name, sealed, {}))
+            return agent, agent.act(AgentAction.LOAD, AgentModel(name, sealed, {}, ModelConfig()))
         except InvalidArgument:
-            agent.act(AgentAction.LOAD_FAIL, AgentModel(name, sealed, {}))
+            agent.act(AgentAction.LOAD_FAIL, AgentModel(name, sealed, {}, ModelConfig()))
             assert list((tmp_path / "opened").iterdir()) == []
             raise
 
@@ -80,9 +81,9 @@ def test_only_the_server_s_user_can_enter_the_folder_of_an_unsealed_model(load):
 
 def test_an_unloaded_model_leaves_no_files(load, sealed, tmp_path):
     agent, folder = load()
-    agent.act(AgentAction.UNLOAD, AgentModel("m", folder, {}))
+    agent.act(AgentAction.UNLOAD, AgentModel("m", folder, {}, ModelConfig()))
     assert folder.is_dir()
-    agent.act(AgentAction.UNLOAD_COMPLETE, AgentModel("m", folder, {}))
+    agent.act(AgentAction.UNLOAD_COMPLETE, AgentModel("m", folder, {}, ModelConfig()))
     assert list((tmp_path / "opened").iterdir()) == []
 
 

@@ -1,179 +1,76 @@
-// The edge between Python and the C interface: a few functions that Python calls through ctypes.
+// The edge between Python and the backends: a few functions that Python calls through ctypes.
 //
 // Numbers travel in arrays of 64-bit words, texts and small outputs in one array of bytes. Python
 // enters an execution once and leaves it once, for any number of requests. Formats are described
 // where they are read and written; `wire.py` has the other side.
-#include <dlfcn.h>
+#include "edge.h"
 
 #include <chrono>
-#include <exception>
 #include <tuple>
 
 #include "calls.h"
-#include "objects.h"
 
 using tritonpy::Answer;
 using tritonpy::AnswerOwner;
 using tritonpy::Event;
+using tritonpy::find;
+using tritonpy::guarded;
 using tritonpy::Host;
 using tritonpy::Layout;
-using tritonpy::Parameter;
+using tritonpy::message;
+using tritonpy::Reader;
+using tritonpy::read_request;
+using tritonpy::status;
+using tritonpy::Writer;
 using Instance = TRITONBACKEND_ModelInstance;
+
+namespace tritonpy {
+
+thread_local std::string message;
+
+TRITONSERVER_Error* open_library(const char* path, void** library) {
+  *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (*library) return nullptr;
+  return error(TRITONSERVER_ERROR_NOT_FOUND,
+               std::string("unable to load shared library: ") + dlerror());
+}
+
+TRITONBACKEND_Request* read_request(Reader* reader, const std::shared_ptr<Instance>& instance) {
+  auto request = std::make_unique<TRITONBACKEND_Request>();
+  request->instance = instance.get();
+  request->tag = reader->word();
+  request->layout = *reader->pointer<std::shared_ptr<Layout>*>();
+  request->flags = static_cast<uint32_t>(reader->word());
+  request->correlation_id = static_cast<uint64_t>(reader->word());
+  request->has_correlation_text = reader->word();
+  request->correlation_text = reader->text();
+  request->timeout_us = static_cast<uint64_t>(reader->word());
+  request->id = reader->text();
+  request->traced = reader->word();
+  request->trace.context = reader->text();
+  request->trace.request = request.get();
+  reader->parameters(&request->parameters);
+  request->inputs.reserve(request->layout->inputs.size());
+  for (const TensorSpec& spec : request->layout->inputs) {
+    TRITONBACKEND_Input input;
+    input.spec = &spec;
+    input.data = reader->pointer<const void*>();
+    input.attributes.byte_size = static_cast<size_t>(reader->word());
+    request->inputs.push_back(input);
+  }
+  auto answer = std::make_shared<Answer>(instance, request->tag);
+  request->owner = std::make_shared<AnswerOwner>(answer);
+  std::lock_guard<std::mutex> lock(instance->mutex);
+  if (request->tag >= 0) instance->open[request->tag] = answer;
+  instance->unreleased.insert(request.get());
+  return request.release();
+}
+
+}  // namespace tritonpy
 
 namespace {
 
 constexpr size_t kMostInlineBytes = 16384;  // larger outputs are passed as memory
-
-thread_local std::string message;  // of the last error on this thread
-
-// Return -1 for success, or the code of the error; its message is kept for the caller.
-int64_t status(TRITONSERVER_Error* error) {
-  if (!error) return -1;
-  const int64_t code = error->code;
-  message = error->message;
-  delete error;
-  return code;
-}
-
-// Call a function of a backend; an exception becomes an error.
-template <typename Function>
-TRITONSERVER_Error* guarded(const char* name, Function function) {
-  try {
-    return function();
-  } catch (const std::exception& exception) {
-    return tritonpy::error(TRITONSERVER_ERROR_INTERNAL,
-                           std::string(name) + " threw an exception: " + exception.what());
-  } catch (...) {
-    return tritonpy::error(TRITONSERVER_ERROR_INTERNAL,
-                           std::string(name) + " threw an exception of unknown type");
-  }
-}
-
-template <typename Function>
-void find(void* library, const char* name, Function* function) {
-  *function = reinterpret_cast<Function>(dlsym(library, name));
-}
-
-// Reads words and texts that Python wrote.
-class Reader {
- public:
-  Reader(const int64_t* words, const char* text) : words_(words), text_(text) {}
-  int64_t word() { return *words_++; }
-  template <typename T>
-  T pointer() {
-    return reinterpret_cast<T>(static_cast<intptr_t>(word()));
-  }
-  std::string text() {  // offset, length
-    const int64_t offset = word();
-    return std::string(text_ + offset, static_cast<size_t>(word()));
-  }
-  tritonpy::TensorSpec spec() {  // name, data type, number of dimensions, dimensions
-    tritonpy::TensorSpec result;
-    result.name = text();
-    result.datatype = static_cast<TRITONSERVER_DataType>(word());
-    const int64_t count = word();
-    result.shape.assign(words_, words_ + count);
-    words_ += count;
-    return result;
-  }
-  void parameters(tritonpy::Parameters* parameters) {  // count; type, name, value in two words
-    for (int64_t left = word(); left > 0; --left) {
-      Parameter parameter;
-      parameter.type = static_cast<TRITONSERVER_ParameterType>(word());
-      parameter.name = text();
-      const int64_t first = word(), second = word();
-      switch (parameter.type) {
-        case TRITONSERVER_PARAMETER_INT:
-          parameter.integer = first;
-          break;
-        case TRITONSERVER_PARAMETER_BOOL:
-          parameter.boolean = first;
-          break;
-        case TRITONSERVER_PARAMETER_DOUBLE:
-          memcpy(&parameter.real, &first, sizeof first);
-          break;
-        default:
-          parameter.text.assign(text_ + first, static_cast<size_t>(second));
-      }
-      parameters->push_back(std::move(parameter));
-    }
-  }
-
- private:
-  const int64_t* words_;
-  const char* text_;
-};
-
-// Writes events for Python. What does not fit is counted but not written.
-class Writer {
- public:
-  Writer(int64_t* words, int64_t word_capacity, char* bytes, int64_t byte_capacity)
-      : words_(words),
-        word_capacity_(word_capacity),
-        bytes_(bytes),
-        byte_capacity_(byte_capacity) {}
-
-  void word(int64_t value) {
-    if (word_count < word_capacity_) words_[word_count] = value;
-    ++word_count;
-  }
-  void text(const std::string& value) { bytes(value.data(), value.size(), 1); }
-  void bytes(const void* data, size_t size, int64_t alignment) {  // offset, length
-    byte_count = (byte_count + alignment - 1) / alignment * alignment;
-    if (size && byte_count + static_cast<int64_t>(size) <= byte_capacity_) {
-      memcpy(bytes_ + byte_count, data, size);
-    }
-    word(byte_count);
-    word(static_cast<int64_t>(size));
-    byte_count += static_cast<int64_t>(size);
-  }
-  void spec(const tritonpy::TensorSpec& spec) {
-    text(spec.name);
-    word(spec.datatype);
-    word(static_cast<int64_t>(spec.shape.size()));
-    for (int64_t dim : spec.shape) word(dim);
-  }
-  void parameters(const tritonpy::Parameters& parameters) {
-    word(static_cast<int64_t>(parameters.size()));
-    for (const Parameter& parameter : parameters) {
-      word(parameter.type);
-      text(parameter.name);
-      switch (parameter.type) {
-        case TRITONSERVER_PARAMETER_INT:
-          word(parameter.integer);
-          word(0);
-          break;
-        case TRITONSERVER_PARAMETER_BOOL:
-          word(parameter.boolean);
-          word(0);
-          break;
-        case TRITONSERVER_PARAMETER_DOUBLE: {
-          int64_t bits;
-          memcpy(&bits, &parameter.real, sizeof bits);
-          word(bits);
-          word(0);
-          break;
-        }
-        default:
-          text(parameter.text);
-      }
-    }
-  }
-  bool fits() const { return word_count <= word_capacity_ && byte_count <= byte_capacity_; }
-  void undo(int64_t words, int64_t bytes) {
-    word_count = words;
-    byte_count = bytes;
-  }
-
-  int64_t word_count = 0;
-  int64_t byte_count = 0;
-
- private:
-  int64_t* words_;
-  int64_t word_capacity_;
-  char* bytes_;
-  int64_t byte_capacity_;
-};
 
 // Numbers for the outputs that backends send again and again, so that Python reads names and shapes
 // once.
@@ -286,39 +183,6 @@ std::mutex* device_mutex(Instance* instance) {
   return mutex.get();
 }
 
-// tag, layout, flags, correlation id as number, as text (or length -1), timeout, id, trace context
-// (or length -1), parameters; address and size of each input of the layout.
-TRITONBACKEND_Request* read_request(Reader* reader, const std::shared_ptr<Instance>& instance) {
-  auto request = std::make_unique<TRITONBACKEND_Request>();
-  request->instance = instance.get();
-  request->tag = reader->word();
-  request->layout = *reader->pointer<std::shared_ptr<Layout>*>();
-  request->flags = static_cast<uint32_t>(reader->word());
-  request->correlation_id = static_cast<uint64_t>(reader->word());
-  request->has_correlation_text = reader->word();
-  request->correlation_text = reader->text();
-  request->timeout_us = static_cast<uint64_t>(reader->word());
-  request->id = reader->text();
-  request->traced = reader->word();
-  request->trace.context = reader->text();
-  request->trace.request = request.get();
-  reader->parameters(&request->parameters);
-  request->inputs.reserve(request->layout->inputs.size());
-  for (const tritonpy::TensorSpec& spec : request->layout->inputs) {
-    TRITONBACKEND_Input input;
-    input.spec = &spec;
-    input.data = reader->pointer<const void*>();
-    input.attributes.byte_size = static_cast<size_t>(reader->word());
-    request->inputs.push_back(input);
-  }
-  auto answer = std::make_shared<Answer>(instance, request->tag);
-  request->owner = std::make_shared<AnswerOwner>(answer);
-  std::lock_guard<std::mutex> lock(instance->mutex);
-  if (request->tag >= 0) instance->open[request->tag] = answer;
-  instance->unreleased.insert(request.get());
-  return request.release();
-}
-
 // The execution failed: the requests that the backend did not release end without a response of
 // theirs, since Python fails all of them.
 void take_back(const std::vector<TRITONBACKEND_Request*>& requests) {
@@ -381,11 +245,8 @@ TRITON_HOST int64_t tritonpy_backend_open(const char* name, const char* path,
                                           const char* directory, const char* config,
                                           int64_t model, void** result) {
   tritonpy::ModelScope scope(model);
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    return status(tritonpy::error(TRITONSERVER_ERROR_NOT_FOUND,
-                                  std::string("unable to load shared library: ") + dlerror()));
-  }
+  void* library = nullptr;
+  if (TRITONSERVER_Error* failure = tritonpy::open_library(path, &library)) return status(failure);
   auto backend = std::make_unique<TRITONBACKEND_Backend>();
   backend->name = name;
   backend->directory = directory;

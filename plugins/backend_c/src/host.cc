@@ -17,7 +17,7 @@ int64_t current_model() { return model_of_thread ? model_of_thread : last_model.
 
 ModelScope::ModelScope(int64_t model) : before_(model_of_thread) {
   model_of_thread = model;
-  if (model) last_model = model;
+  if (model > 0) last_model = model;
 }
 
 ModelScope::~ModelScope() { model_of_thread = before_; }

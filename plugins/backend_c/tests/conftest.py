@@ -70,6 +70,15 @@ def backends(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the other libraries: `strategy.so`, `cache.so` and `agent.so`."""
+    folder = tmp_path_factory.mktemp("libraries")
+    for source in sorted((SOURCES.parent / "libraries").glob("*.c")):
+        compile_backend(source, folder / f"{source.stem}.so")
+    return folder
+
+
 def int_model(backend: str, more: str = "", batch: int = 0) -> str:
     """Return the configuration of a model with the INT32 tensors IN and OUT of one element."""
     return (

@@ -14,6 +14,7 @@ from typing import Protocol
 from tritonpy import ModelContext, TritonError
 from tritonpy.execution import LogRecordMessage, write_record
 from tritonpy.frontend import internal_error
+from tritonpy.metrics import ModelMetrics
 from tritonpy_backend_c.calls import Calls
 from tritonpy_backend_c.library import error_number, load_library
 from tritonpy_backend_c.queries import BackendQueries
@@ -72,8 +73,15 @@ class BackendHost:
         self._models[number] = model
         self._queries.restore_metrics(number)
 
+    def add_owner(self, metrics: ModelMetrics) -> int:
+        """Return a number for a library that is no backend, and that creates `metrics`."""
+        number = -next(self._numbers)  # negative: threads of backends never act for it
+        self._queries.add_owner(number, metrics)
+        self.library.serve(1, log.isEnabledFor(logging.DEBUG))
+        return number
+
     def remove_model(self, number: int) -> None:
-        """Forget a model, its metrics and its calls."""
+        """Forget a model, its metrics and its calls, or another owner of metrics."""
         self._queries.forget(number)
         self._models.pop(number, None)
 

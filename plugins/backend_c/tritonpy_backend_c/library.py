@@ -1,6 +1,6 @@
 """The C++ library, and its functions for Python.
 
-`src/edge.cc` describes the arguments of each function.
+The sources in `src` describe the arguments of each function.
 """
 
 from __future__ import annotations
@@ -53,6 +53,26 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "answer": (None, [c_void_p, c_int64, c_char_p]),
     "call_read": (c_int64, [c_void_p, c_void_p, c_int64, c_void_p, c_int64]),
     "call_respond": (None, [c_void_p, c_char_p, c_char_p]),
+    "strategy_open": (
+        c_int64,
+        [c_char_p, c_char_p, c_int64, c_char_p, c_char_p, c_int64, c_void_p],
+    ),
+    "strategy_start": (c_int64, [c_void_p]),
+    "strategy_include": (c_int64, [c_void_p, c_char_p, c_char_p, c_void_p]),
+    "strategy_close": (c_int64, [c_void_p]),
+    "cache_open": (c_int64, [c_char_p, c_char_p, c_int64, c_void_p]),
+    "cache_lookup": (c_int64, [c_void_p, c_char_p, c_void_p, c_void_p]),
+    "cache_insert": (c_int64, [c_void_p, c_char_p, c_char_p]),
+    "cache_close": (c_int64, [c_void_p]),
+    "agent_open": (c_int64, [c_char_p, c_void_p]),
+    "agent_close": (c_int64, [c_void_p]),
+    "agent_model_open": (
+        c_int64,
+        [c_void_p, c_char_p, c_char_p, c_char_p, c_char_p, c_void_p],
+    ),
+    "agent_model_act": (c_int64, [c_void_p, c_int64]),
+    "agent_model_location": (c_char_p, [c_void_p]),
+    "agent_model_close": (c_int64, [c_void_p]),
 }
 
 _loading = threading.Lock()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tritonpy import Internal, InvalidArgument, ModelContext, NotFound, Unavailable
-from tritonpy.metrics import Metric, MetricFamily, MetricKind
+from tritonpy.metrics import Metric, MetricFamily, MetricKind, ModelMetrics
 
 _KINDS = (MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.HISTOGRAM)
 _STRING, _BYTES = 0, 4  # TRITONSERVER_ParameterType
@@ -21,6 +21,7 @@ class BackendQueries:
 
     def __init__(self, models: Mapping[int, ModelContext]) -> None:
         self._models = models
+        self._owners: dict[int, ModelMetrics] = {}
         self._numbers = itertools.count(1)
         self._families: dict[int, _Family] = {}
         self._metrics: dict[int, _Metric] = {}
@@ -44,6 +45,10 @@ class BackendQueries:
             "metric_value": self._metric_value,
         }
 
+    def add_owner(self, number: int, metrics: ModelMetrics) -> None:
+        """Let `metrics` create those of an owner that is no model; `forget` removes it."""
+        self._owners[number] = metrics
+
     def may_wait(self, verb: str) -> bool:
         """Return whether the query may take long, so that it needs its own thread."""
         return verb in self._waiting
@@ -61,7 +66,8 @@ class BackendQueries:
             (metric.increment, metric.set, metric.observe)[change](value)
 
     def forget(self, model: int) -> None:
-        """Forget the metrics of a model that is unloaded."""
+        """Forget the metrics of a model that is unloaded, or of another owner."""
+        self._owners.pop(model, None)
         self._metrics = {
             number: each for number, each in self._metrics.items() if each.family.model != model
         }
@@ -76,7 +82,7 @@ class BackendQueries:
         """
         for family in self._families.values():
             if family.model == model:
-                family.create(self._context(model))
+                family.create(self._context(model).metrics)
         for metric in self._metrics.values():
             if metric.family.model == model:
                 metric.create()
@@ -89,7 +95,7 @@ class BackendQueries:
 
     def _metric_family(self, model: int, given: _Arguments) -> str:
         family = _Family(model, given["name"], given["description"], _KINDS[given["kind"]])
-        family.create(self._context(model))
+        family.create(self._owners.get(model) or self._context(model).metrics)
         number = next(self._numbers)
         self._families[number] = family
         return str(number)
@@ -132,8 +138,8 @@ class _Family:
         self.model = model
         self._arguments = name, description, kind
 
-    def create(self, context: ModelContext) -> None:
-        self.handle = context.metrics.family(*self._arguments)
+    def create(self, metrics: ModelMetrics) -> None:
+        self.handle = metrics.family(*self._arguments)
 
 
 class _Metric:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _START, _END = 1, 2
 _MOST_LAYOUTS = 1024
 _LAYOUT = tuple[Any, ...]
-_EMPTY_SLOT = -1  # the tag of a request that fills a slot without data
+_EMPTY_SLOT = -1  # the tag of a request that fills a slot without data, or that only waits
 
 
 class RequestWriter:
@@ -52,6 +52,16 @@ class RequestWriter:
                 self._add(words, request, next(tag), more)
                 kept += more
         return *words.pack(), kept
+
+    def pack_one(self, request: InferRequest) -> tuple[bytes, bytes]:
+        """Return words and texts of a request that waits. The caller keeps it while it is used.
+
+        Raises `Unsupported` if an input is in the memory of a device.
+        """
+        self._free(self._replaced)
+        words = Words()
+        self._add(words, request, _EMPTY_SLOT, ())
+        return words.pack()
 
     def close(self) -> None:
         """Free the layouts."""

@@ -29,24 +29,24 @@ from tritonpy_batching_dynamic.queue_policy import QueuePolicy
 from tritonpy_batching_dynamic.request_queue import NEVER, RequestQueue
 
 HOLD_VARIABLE = "TRITONSERVER_DELAY_SCHEDULER"
+BATCH_LIBRARY = "TRITON_BATCH_STRATEGY_PATH"
 
 
 class DynamicScheduler(Scheduler):
     """Serves models with `dynamic_batching`. The parameter `batch_policy` names the policy.
 
-    All instances share one queue. For tests, the environment variable TRITONSERVER_DELAY_SCHEDULER
-    delays the first batch until that many requests are queued.
+    A model with a batching library of Triton's C interface uses the policy `c`. All instances share
+    one queue. For tests, the environment variable TRITONSERVER_DELAY_SCHEDULER delays the first
+    batch until that many requests are queued.
     """
 
     def __init__(self, context: SchedulerContext) -> None:
         super().__init__(context)
         config = context.config
         batching = config.dynamic_batching
-        name = (
-            config.parameters["batch_policy"].string_value
-            if "batch_policy" in config.parameters
-            else "preferred"
-        )
+        name = "c" if BATCH_LIBRARY in config.parameters else "preferred"
+        if "batch_policy" in config.parameters:
+            name = config.parameters["batch_policy"].string_value
         self._policy = context.policy(name)
         self._queue = RequestQueue(
             QueuePolicy.of(batching.default_queue_policy),

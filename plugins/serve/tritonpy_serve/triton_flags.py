@@ -135,7 +135,6 @@ def _no_effect(name: str, group: str, parse: Parse, text: str, note: str) -> Fla
 
 
 _GPU_MEMORY = "frameworks manage GPU memory themselves"
-_PACKAGES = "plugins are Python packages, found where pip installs them"
 
 _G = "Server"
 SERVER = (
@@ -412,7 +411,15 @@ BACKEND = (
 )
 
 _G = "Repository Agent"
-AGENT = (_no_effect("repoagent-directory", _G, plain, "Folder with repository agents.", _PACKAGES),)
+AGENT = (
+    Flag(
+        "repoagent-directory",
+        _G,
+        plain,
+        "Folder with repository agents in C.",
+        path="repo_agent_directory",
+    ),
+)
 
 _G = "Response Cache"
 CACHE = (
@@ -429,7 +436,7 @@ CACHE = (
         keyed=True,
         metavar="CACHE,OPTION=VALUE",
     ),
-    _no_effect("cache-directory", _G, plain, "Folder with caches.", _PACKAGES),
+    Flag("cache-directory", _G, plain, "Folder with caches in C.", path="cache_directory"),
 )
 
 _G = "Rate Limiter"

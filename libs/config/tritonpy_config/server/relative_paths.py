@@ -13,9 +13,10 @@ def anchor_paths(raw: object, folder: Path) -> object:
     """Return a copy of `raw`, the contents of a server.yaml in `folder`, with absolute paths.
 
     It changes repositories without a scheme (including the default one), the cache folder of
-    repositories, the backend folder, the log file and the trace file. It also changes options named
-    `*file` or `*files` of authenticators, repository agents, routers, operations and TLS, and the
-    certificates of a cache. Values of a wrong type are left to the decoder.
+    repositories, the folders of backends, caches and agents, the log file and the trace file. It
+    also changes options named `*file` or `*files` of authenticators, repository agents, routers,
+    operations and TLS, and the certificates and the library of a cache. Values of a wrong type are
+    left to the decoder.
     """
     if raw is None:
         raw = {}
@@ -52,7 +53,10 @@ def anchor_paths(raw: object, folder: Path) -> object:
             **raw["trace"],
             "modes": {name: _with_files(each, folder) for name, each in modes.items()},
         }
-    return _with_path(result, "backend_directory", folder)
+    anchored: object = result
+    for key in ("backend_directory", "cache_directory", "repo_agent_directory"):
+        anchored = _with_path(anchored, key, folder)
+    return anchored
 
 
 def _with_cache(repository: object, folder: Path) -> object:
@@ -73,7 +77,7 @@ def _with_tls(options: object, folder: Path) -> object:
 
 def _with_files(options: object, folder: Path) -> object:
     for key in options if isinstance(options, Mapping) else ():
-        if str(key).endswith("file"):
+        if str(key).endswith("file") or key == "library":
             options = _with_path(options, key, folder)
         elif str(key).endswith("files"):
             options = _with_paths(options, key, folder)
@@ -91,7 +95,7 @@ def _with_paths(options: Any, key: str, folder: Path) -> object:
 
 
 def _with_certificates(options: object, folder: Path) -> object:
-    for key in ("cert", "key", "cacert", "cacert_dir", "cacert-dir"):
+    for key in ("cert", "key", "cacert", "cacert_dir", "cacert-dir", "library"):
         options = _with_path(options, key, folder)
     return options
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -243,6 +244,20 @@ class ServerConfig(_Section, frozen=True):
         ),
     ] = DEFAULT_BACKEND_DIRECTORY
     repo_agents: dict[str, RawOptions] = {}
+    repo_agent_directory: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Folder of agents in C: NAME/libtritonrepoagent_NAME.so is agent NAME.",
+        ),
+    ] = "/opt/tritonserver/repoagents"
+    cache_directory: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Folder of caches in C: NAME/libtritoncache_NAME.so is cache NAME.",
+        ),
+    ] = "/opt/tritonserver/caches"
     required_repo_agents: Annotated[
         list[str],
         Meta(
@@ -260,6 +275,18 @@ class ServerConfig(_Section, frozen=True):
     trace: TraceConfig = TraceConfig()
     latencies: LatencySettings = LatencySettings()
     lint: LintSettings = LintSettings()
+
+    def library(self, section: str, name: str) -> Path | None:
+        """Return the library in C of a cache or repository agent, or None if there is none."""
+        folders = {
+            "cache": (self.cache_directory, "libtritoncache_"),
+            "repo_agents": (self.repo_agent_directory, "libtritonrepoagent_"),
+        }
+        if section not in folders or "/" in name:
+            return None
+        folder, prefix = folders[section]
+        path = Path(folder) / name / f"{prefix}{name}.so"
+        return path if path.is_file() else None
 
     def enabled_frontends(self, installed: Collection[str]) -> dict[str, RawOptions]:
         """Return the raw options of each frontend to start: the configured and the default ones.

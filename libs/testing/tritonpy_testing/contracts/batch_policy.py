@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 from typing import ClassVar
 
@@ -28,7 +29,7 @@ class BatchPolicyContract(PluginContract):
 
     def make(self) -> BatchPolicy:
         """Return a new policy."""
-        policy = self.plugin_class(model_config(self.config))
+        policy = self.plugin_class.create(model_config(self.config), 1, Path())
         assert isinstance(policy, BatchPolicy)
         return policy
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tritonpy.repository import AgentAction, AgentModel, RepoAgent
+from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing.contracts.optional import given, only_if
 from tritonpy_testing.contracts.plugin import PluginContract
 
@@ -38,7 +39,7 @@ class RepoAgentContract(PluginContract):
         """Write the model into `folder` and return it as agents get it."""
         folder.mkdir()
         self.write_model(folder)
-        return AgentModel(folder.name, folder, parameters)
+        return AgentModel(folder.name, folder, parameters, ModelConfig(name=folder.name))
 
     def test_load_returns_a_folder_or_none(self, tmp_path: Path) -> None:
         model = self.model(tmp_path / "model", self.parameters)
@@ -48,7 +49,7 @@ class RepoAgentContract(PluginContract):
     def test_a_complete_life_cycle_succeeds(self, tmp_path: Path) -> None:
         agent, model = self.make(), self.model(tmp_path / "model", self.parameters)
         folder = agent.act(AgentAction.LOAD, model)
-        loaded = AgentModel(model.name, folder or model.path, model.parameters)
+        loaded = AgentModel(model.name, folder or model.path, model.parameters, model.config)
         for action in (AgentAction.LOAD_COMPLETE, AgentAction.UNLOAD, AgentAction.UNLOAD_COMPLETE):
             assert agent.act(action, loaded) is None, (
                 f"{action.name} returned a folder: only LOAD replaces it"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from tritonpy.plugins.option_descriptions import describe_options
+from tritonpy_config.server.option_descriptions import describe_options
 
 
 class Toy(msgspec.Struct):
