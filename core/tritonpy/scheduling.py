@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from tritonpy.api.batch_policy import BatchPolicy, Pending, Run, Wait
+    from tritonpy.api.batch_policy import BatchPolicy, Pending, Policies, Run, Wait
     from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
     from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
     from tritonpy.api.sharing import OrderedRequestQueue, Sharing, WaitingQueue
@@ -20,6 +20,7 @@ __all__ = [
     "NoRateLimiter",
     "OrderedRequestQueue",
     "Pending",
+    "Policies",
     "RateLimiter",
     "Run",
     "Scheduler",
@@ -33,7 +34,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "tritonpy.api.batch_policy": ("BatchPolicy", "Pending", "Run", "Wait"),
+        "tritonpy.api.batch_policy": ("BatchPolicy", "Pending", "Policies", "Run", "Wait"),
         "tritonpy.api.rate_limiter": ("NoRateLimiter", "RateLimiter"),
         "tritonpy.api.scheduler": ("UNBOUNDED", "Scheduler", "SchedulerContext"),
         "tritonpy.api.sharing": ("OrderedRequestQueue", "Sharing", "WaitingQueue"),

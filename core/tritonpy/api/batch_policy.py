@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self, final
 
 import msgspec
@@ -59,6 +59,9 @@ class Wait(msgspec.Struct, frozen=True, gc=False):
     until_ns: int
 
 
+Policies = Callable[[str], "BatchPolicy"]
+
+
 class BatchPolicy(ABC):
     """Decides the size and the time of batches. Models select one by the parameter `batch_policy`.
 
@@ -74,8 +77,11 @@ class BatchPolicy(ABC):
         self.config = config
 
     @classmethod
-    def create(cls, config: ModelConfig, version: int, directory: Path) -> Self:  # noqa: ARG003
-        """Return the policy of a version of a model in a folder (optional)."""
+    def create(cls, config: ModelConfig, _version: int, _folder: Path, _others: Policies) -> Self:
+        """Return the policy of a version of a model in a folder (optional).
+
+        The last argument returns another policy by its name, for one that adds a rule to it.
+        """
         return cls(config)
 
     def instances_changed(self, count: int) -> None:

@@ -622,7 +622,7 @@ class ModelLoader:
 
         def policy(name: str) -> BatchPolicy:
             kind = self._registered("tritonpy_batch_policies", name, "batch policy", context.name)
-            found: BatchPolicy = kind.create(config, context.version, context.directory)
+            found: BatchPolicy = kind.create(config, context.version, context.directory, policy)
             model.accounting.add_policy(found)
             policies.append(found)
             return found

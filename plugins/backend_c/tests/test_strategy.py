@@ -26,6 +26,7 @@ from tritonpy import (
 )
 from tritonpy.scheduling import Pending, Run
 from tritonpy_backend_c.strategy import BatchLibraryPolicy
+from tritonpy_batching_dynamic.preferred import PreferredPolicy
 from tritonpy_testing import BatchPolicyContract, ModelRepository, model_config
 
 HELD = "TRITONSERVER_DELAY_SCHEDULER"
@@ -268,15 +269,14 @@ class TestPolicy(BatchPolicyContract):
 
     @pytest.fixture(autouse=True)
     def _library(self, libraries: Path) -> None:
-        self.library = libraries / "strategy.so"
-
-    def make(self) -> BatchLibraryPolicy:
-        return make_policy(self.library)
+        library = libraries / "strategy.so"
+        self.config = MODEL + MOST + path_parameter(library)  # type: ignore[misc]
 
 
 def make_policy(library: Path, config: str = MODEL + MOST) -> BatchLibraryPolicy:
     text = config + path_parameter(library)
-    return BatchLibraryPolicy.create(model_config(text), 3, library.parent)
+    parsed = model_config(text)
+    return BatchLibraryPolicy(parsed, 3, library.parent, PreferredPolicy(parsed))
 
 
 def pending(requests: list[InferRequest]) -> Pending:

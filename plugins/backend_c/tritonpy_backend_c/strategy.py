@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from tritonpy import InferRequest, TritonError
 from tritonpy.config import config_to_dict
-from tritonpy.scheduling import Pending, Run, Wait
+from tritonpy.scheduling import BatchPolicy, Pending, Policies, Run, Wait
 from tritonpy_backend_c.alias import provide_names
 from tritonpy_backend_c.elf import read_library
 from tritonpy_backend_c.host import host
 from tritonpy_backend_c.library import check
 from tritonpy_backend_c.requests import RequestWriter
-from tritonpy_batching_dynamic.preferred import PreferredPolicy
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -29,35 +28,44 @@ PARAMETER = "TRITON_BATCH_STRATEGY_PATH"
 _NO_OWNER = -1  # of metrics and calls
 
 
-class BatchLibraryPolicy(PreferredPolicy):
-    """Asks the model's library which requests share a batch. The rest is the default policy's.
+class BatchLibraryPolicy(BatchPolicy):
+    """Asks the model's library which requests share a batch. The default policy does the rest.
 
     The library sees a request once per batch, in the order of the queue. A request that it refuses
     starts the next batch. One that it refuses as the first of a batch runs alone.
     """
 
-    def __init__(self, config: ModelConfig, version: int, directory: Path) -> None:
+    def __init__(
+        self, config: ModelConfig, version: int, folder: Path, default: BatchPolicy
+    ) -> None:
         super().__init__(config)
-        self._batch = _RunningBatch(config, version, directory)
+        self._batch = _RunningBatch(config, version, folder)
+        self._default = default
 
     @classmethod
-    def create(cls, config: ModelConfig, version: int, directory: Path) -> BatchLibraryPolicy:
-        return cls(config, version, directory)
+    def create(
+        cls, config: ModelConfig, version: int, folder: Path, others: Policies
+    ) -> BatchLibraryPolicy:
+        return cls(config, version, folder, others("preferred"))
 
     def plan(self, pending: Pending, now_ns: int) -> Run | Wait:
         count = self._batch.included(pending.requests)
         if count < len(pending.requests):
             pending = pending.first(max(1, count))
-        return super().plan(pending, now_ns)
+        return self._default.plan(pending, now_ns)
 
     def cut(self, pending: Pending, count: int, now_ns: int) -> None:
         self._batch.restart()
+        self._default.cut(pending, count, now_ns)
+
+    def instances_changed(self, count: int) -> None:
+        self._default.instances_changed(count)
 
 
 class _RunningBatch:
     """The batch that the library has been called for, and its requests."""
 
-    def __init__(self, config: ModelConfig, version: int, directory: Path) -> None:
+    def __init__(self, config: ModelConfig, version: int, folder: Path) -> None:
         self._name = config.name
         self._library = host().library
         self._writer = RequestWriter(self._library, config)
@@ -70,7 +78,7 @@ class _RunningBatch:
         check(
             self._library,
             self._library.strategy_open(
-                str(path).encode(), self._name.encode(), version, str(directory).encode(),
+                str(path).encode(), self._name.encode(), version, str(folder).encode(),
                 json.dumps(config_to_dict(config)).encode(), _NO_OWNER, ctypes.byref(self._handle),
             ),
         )  # fmt: skip

@@ -7,6 +7,7 @@ from random import Random
 from typing import ClassVar
 
 from tritonpy import InferRequest
+from tritonpy.plugins import make_plugin_manager
 from tritonpy.scheduling import BatchPolicy, Pending, Run
 from tritonpy_testing.contracts.plugin import PluginContract
 from tritonpy_testing.parse import model_config
@@ -29,7 +30,11 @@ class BatchPolicyContract(PluginContract):
 
     def make(self) -> BatchPolicy:
         """Return a new policy."""
-        policy = self.plugin_class.create(model_config(self.config), 1, Path())
+        policies = make_plugin_manager().table("tritonpy_batch_policies")
+        config = model_config(self.config)
+        policy = self.plugin_class.create(
+            config, 1, Path(), lambda name: policies[name].load()(config)
+        )
         assert isinstance(policy, BatchPolicy)
         return policy
 
