@@ -17,6 +17,7 @@ NATIVE_BUILD_BACKENDS = ("scikit-build-core>=0.11", "cmake>=3.25", "ninja>=1.11"
 COMPILER = ("mypy==2.4.1", "setuptools>=80", "wheel>=0.45")  # also in tests/requirements.txt
 _REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*?)\s*(?P<extras>\[[\w,\s-]*\])?$")
 _NAME = re.compile(r"^[A-Za-z0-9][\w.-]*")
+_WITHOUT_KIND = frozenset({"tritonserver_api"})  # the name of an interface
 _EXTRAS = re.compile(r"^[A-Za-z0-9][\w.-]*\s*\[(?P<extras>[\w,\s-]*)\]")
 
 
@@ -37,6 +38,8 @@ class Distribution:
     @property
     def short_name(self) -> str:
         """The folder's name without its kind: `torch` for `plugins/backend_torch`."""
+        if self.folder.name in _WITHOUT_KIND:
+            return self.folder.name
         return self.folder.name.partition("_")[2] or self.folder.name
 
 

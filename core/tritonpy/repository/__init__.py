@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     )
     from tritonpy.model.loaded_model import LoadedModel
     from tritonpy.model.model_closed import ModelClosed
-    from tritonpy.private_folders import make_private_folder
     from tritonpy.repository.memory_reservation import (
         InsufficientCapacity,
         LoadDeadline,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from tritonpy.runners.deadlines import Deadlines
     from tritonpy.runners.timer import Timer
     from tritonpy_config.dependencies import is_ensemble
+    from tritonpy_config.private_folders import make_private_folder
     from tritonpy_config.redacted_urls import redact_urls
     from tritonpy_config.server.sections import HOST, MemorySettings
     from tritonpy_types.clock import epoch_ms
@@ -99,7 +99,7 @@ __getattr__ = lazy_names(
         "tritonpy_config.server.sections": ("HOST", "MemorySettings"),
         "tritonpy.model.loaded_model": ("LoadedModel",),
         "tritonpy.model.model_closed": ("ModelClosed",),
-        "tritonpy.private_folders": ("make_private_folder",),
+        "tritonpy_config.private_folders": ("make_private_folder",),
         "tritonpy_config.redacted_urls": ("redact_urls",),
         "tritonpy_config.dependencies": ("is_ensemble",),
         "tritonpy.repository.memory_reservation": (

@@ -29,6 +29,10 @@ class RunningServer:
         """
         return self.server.frontends[frontend].address()
 
+    def poll(self) -> None:
+        """Load, reload and unload the models that changed (mode `poll`); returns when done."""
+        self.server.poll()
+
     @property
     def http(self) -> str:
         """Address of the frontend `http`."""

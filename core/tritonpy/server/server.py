@@ -56,7 +56,7 @@ from tritonpy_config.redacted_urls import redact_urls
 from tritonpy_config.server import ServerConfig
 from tritonpy_metrics import CustomMetrics, ModelMetrics
 from tritonpy_network.request_memory import request_memory
-from tritonpy_types.errors import StartupError, TritonError
+from tritonpy_types.errors import StartupError, TritonError, Unavailable
 
 if TYPE_CHECKING:
     from tritonpy.auth.authorizer import Authorizer
@@ -160,6 +160,12 @@ class Server:
             await asyncio.to_thread(self._repository.watch, self._poller.wake)
             self._poller.start()
         _call_hook(self.plugins.hook.tritonpy_server_started, engine=self.engine)
+
+    def poll(self) -> None:
+        """Apply the changes of the repositories. Raises Unavailable in another control mode."""
+        if self.config.control.mode != "poll":
+            raise Unavailable("polling is disabled")
+        self._repository.poll()
 
     async def _listen(self) -> None:
         if self._authorizer is not None:

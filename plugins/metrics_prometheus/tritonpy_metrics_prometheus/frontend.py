@@ -16,6 +16,7 @@ from tritonpy_metrics_prometheus.application import MetricsApplication
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.cpu import PROC, CpuCollector
 from tritonpy_metrics_prometheus.custom import CustomCollector
+from tritonpy_metrics_prometheus.exposition import text_format
 from tritonpy_metrics_prometheus.gpu import GpuCollector, open_gpus
 from tritonpy_metrics_prometheus.options import MetricsOptions
 
@@ -35,6 +36,7 @@ class MetricsFrontend(Frontend):
         self._server: HttpServer | None = None
         self._socket: socket.socket | None = None
         self._gpus: GpuCollector | None = None
+        self._rendered: CollectorRegistry | None = None
         self._executor = ThreadPoolExecutor(1, "metrics")  # its thread starts with the first scrape
 
     async def start(self, engine: Engine) -> None:
@@ -51,6 +53,12 @@ class MetricsFrontend(Frontend):
             "metrics", application, self.context.log, connection, make_acceptor=Acceptor
         )
         self._server.serve([self._socket])
+
+    def text(self, engine: Engine) -> str:
+        """Return the metrics of a server without a port: the text that the frontend serves."""
+        if self._rendered is None:
+            self._rendered = self._registry(engine)
+        return text_format(self._rendered.collect()).decode()
 
     async def stop(self) -> None:
         """Close the port and every connection. Scrapes in flight finish first."""

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonpy import private_folders
-from tritonpy.private_folders import is_foreign, make_private_folder
+from tritonpy_config import private_folders
+from tritonpy_config.private_folders import is_foreign, make_private_folder
 
 
 @pytest.fixture
