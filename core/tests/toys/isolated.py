@@ -53,7 +53,7 @@ def isolating(
 class ProcessInspector(Backend):
     """Reports properties of its process: IN selects the property, OUT is its value."""
 
-    PID, STDIN, SESSION, INHERITED, CORES, KNOWN_CORES = range(6)
+    PID, STDIN, SESSION, INHERITED, CORES, KNOWN_CORES, LOG_LEVEL = range(7)
 
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         responses = {
@@ -62,6 +62,7 @@ class ProcessInspector(Backend):
             self.SESSION: lambda: os.getsid(0),
             self.CORES: lambda: len(os.sched_getaffinity(0)),
             self.KNOWN_CORES: lambda: len(self.instance.cores),
+            self.LOG_LEVEL: lambda: logging.getLogger("tritonpy").level,
             # Other descriptors than the standard streams, the socket and the parent pipe: only the
             # listed folder.
             self.INHERITED: lambda: sum(

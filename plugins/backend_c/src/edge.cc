@@ -6,7 +6,9 @@
 #include "edge.h"
 
 #include <chrono>
+#include <cstddef>
 #include <tuple>
+#include <unordered_map>
 
 #include "calls.h"
 
@@ -54,7 +56,7 @@ TRITONBACKEND_Request* read_request(Reader* reader, const std::shared_ptr<Instan
   for (const TensorSpec& spec : request->layout->inputs) {
     TRITONBACKEND_Input input;
     input.spec = &spec;
-    input.data = reader->pointer<const void*>();
+    input.data = reader->data();
     input.attributes.byte_size = static_cast<size_t>(reader->word());
     request->inputs.push_back(input);
   }
@@ -71,6 +73,7 @@ TRITONBACKEND_Request* read_request(Reader* reader, const std::shared_ptr<Instan
 namespace {
 
 constexpr size_t kMostInlineBytes = 16384;  // larger outputs are passed as memory
+constexpr int64_t kReleased = 4;            // a flag of a response: its request is released
 
 // Numbers for the outputs that backends send again and again, so that Python reads names and shapes
 // once.
@@ -221,6 +224,33 @@ int64_t finish(const Writer& writer, int64_t* out) {
   out[0] = writer.word_count;
   out[1] = writer.byte_count;
   return -1;
+}
+
+// Mark responses whose requests were released as well, instead of an event for each release.
+void merge_releases(std::vector<Event>* events) {
+  std::unordered_map<int64_t, Event*> finals;
+  for (Event& event : *events) {
+    if (event.kind == Event::response && (event.flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)) {
+      finals[event.tag] = &event;
+    }
+  }
+  auto merged = [&](const Event& event) {
+    if (event.kind != Event::release) return false;
+    auto found = finals.find(event.tag);
+    if (found == finals.end()) return false;
+    found->second->flags |= kReleased;
+    return true;
+  };
+  // Marks first: moving events would make the pointers invalid.
+  std::vector<bool> gone(events->size());
+  for (size_t i = 0; i < events->size(); ++i) gone[i] = merged((*events)[i]);
+  size_t kept = 0;
+  for (size_t i = 0; i < events->size(); ++i) {
+    if (gone[i]) continue;
+    if (kept != i) (*events)[kept] = std::move((*events)[i]);
+    ++kept;
+  }
+  events->erase(events->begin() + static_cast<std::ptrdiff_t>(kept), events->end());
 }
 
 Instance* of(void* handle) { return static_cast<std::shared_ptr<Instance>*>(handle)->get(); }
@@ -490,6 +520,7 @@ TRITON_HOST int64_t tritonpy_execute(void* handle, const int64_t* words, const c
     instance->holding = false;
     events.swap(instance->held);
   }
+  merge_releases(&events);
   Writer writer(out, out_capacity, bytes, byte_capacity);
   writer.word(status(failure));
   writer.text(failure ? message : std::string());
@@ -640,7 +671,7 @@ TRITON_HOST int64_t tritonpy_call_read(void* handle, int64_t* out, int64_t out_c
 }
 
 // Deliver a response to a call: flags, whether it has data, code of an error or -1, its text,
-// model, version, id, parameters, outputs (tensor, address, size). The final one ends the handle.
+// model, version, id, parameters, outputs (tensor, place, size). The final one ends the handle.
 TRITON_HOST void tritonpy_call_respond(void* handle, const int64_t* words, const char* text) {
   auto* call = static_cast<tritonpy::Call*>(handle);
   Reader reader(words, text);
@@ -660,7 +691,7 @@ TRITON_HOST void tritonpy_call_respond(void* handle, const int64_t* words, const
   for (int64_t left = reader.word(); left > 0 && !failure; --left) {
     tritonpy::CallOutput output;
     output.spec = reader.spec();
-    const void* data = reader.pointer<const void*>();
+    const void* data = reader.data();
     output.byte_size = static_cast<size_t>(reader.word());
     failure = allocator->allocate(allocator, output.spec.name.c_str(), output.byte_size,
                                   TRITONSERVER_MEMORY_CPU, 0, call->allocator_userp,

@@ -52,6 +52,12 @@ class Reader {
   T pointer() {
     return reinterpret_cast<T>(static_cast<intptr_t>(word()));
   }
+  // The place of an input's data: an address, or -1 - offset in the texts.
+  const void* data() {
+    const int64_t place = word();
+    if (place < 0) return text_ + (-1 - place);
+    return reinterpret_cast<const void*>(static_cast<intptr_t>(place));
+  }
   std::string text() {  // offset, length
     const int64_t offset = word();
     return std::string(text_ + offset, static_cast<size_t>(word()));
@@ -165,7 +171,8 @@ class Writer {
 };
 
 // tag, layout, flags, correlation id as number, as text (or length -1), timeout, id, trace context
-// (or length -1), parameters; address and size of each input of the layout.
+// (or length -1), parameters; place and size of each input of the layout. The texts, in which inputs
+// may be, live until the request is released.
 TRITONBACKEND_Request* read_request(Reader* reader,
                                     const std::shared_ptr<TRITONBACKEND_ModelInstance>& instance);
 

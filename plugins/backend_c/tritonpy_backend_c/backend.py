@@ -33,6 +33,7 @@ from tritonpy_backend_c.wire import (
     EMPTY,
     FINAL,
     RELEASE,
+    RELEASED,
     RESCHEDULE,
     RESPONSE,
     STATE,
@@ -134,7 +135,7 @@ class CBackend(Backend):
         words, text, added = self._writer.pack(batch, tags)
         for tag, request in zip(tags, requests, strict=True):
             self._open[tag] = request
-            self._held[tag] = request, added
+            self._held[tag] = request, added, text
         self.batch = batch
         buffers = self._buffers
         count = self._library.execute(self._handle, words, text, *buffers.arguments)
@@ -179,6 +180,8 @@ class CBackend(Backend):
             self._states.apply(batch, tags)
             for tag in tags:
                 del self._open[tag]
+                if finals[tag].flags & RELEASED:
+                    del self._held[tag]
             batch.respond(
                 [
                     self._response(request, finals[tag])
@@ -194,6 +197,8 @@ class CBackend(Backend):
         kind, tag = event.kind, event.tag
         if kind == RESPONSE:
             final = bool(event.flags & FINAL)
+            if event.flags & RELEASED:
+                self._held.pop(tag, None)
             request = self._end(tag) if final else self._open.get(tag)
             if request is None:
                 return

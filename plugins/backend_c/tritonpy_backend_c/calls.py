@@ -28,7 +28,6 @@ from tritonpy_backend_c.wire import (
     Buffers,
     Reader,
     Words,
-    address_of,
 )
 
 _START, _END = 1, 2  # flags of a sequence
@@ -106,7 +105,7 @@ class Calls:
         words.add(len(outputs))
         for tensor in outputs:
             words.spec(tensor.name, tensor.datatype, tensor.shape)
-            words.add(address_of(tensor), tensor.data.nbytes)
+            words.data([tensor])
         self._library.call_respond(call, *words.pack())
 
     def _read(self, call: int) -> InferRequest:

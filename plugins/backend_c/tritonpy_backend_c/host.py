@@ -57,15 +57,16 @@ class BackendHost:
         self._calls = Calls(self.library, self._models, self._instances)
         self._queries = BackendQueries(self._models)
         self._buffers = Buffers()
+        self._is_verbose: bool | None = None
         atexit.register(self.library.serve, 0, 0)
-        self.library.serve(1, log.isEnabledFor(logging.DEBUG))
+        self._serve_verbosely()
         threading.Thread(target=self._run, name="backends in C", daemon=True).start()
 
     def add_model(self, model: ModelContext) -> int:
         """Return a number for a model whose backend may send queries from now on."""
         number = next(self._numbers)
         self._models[number] = model
-        self.library.serve(1, log.isEnabledFor(logging.DEBUG))
+        self._serve_verbosely()
         return number
 
     def replace_model(self, number: int, model: ModelContext) -> None:
@@ -77,7 +78,7 @@ class BackendHost:
         """Return a number for a library that is no backend, and that creates `metrics`."""
         number = -next(self._numbers)  # negative: threads of backends never act for it
         self._queries.add_owner(number, metrics)
-        self.library.serve(1, log.isEnabledFor(logging.DEBUG))
+        self._serve_verbosely()
         return number
 
     def remove_model(self, number: int) -> None:
@@ -95,12 +96,20 @@ class BackendHost:
         """Forget an instance."""
         self._instances.pop(number, None)
 
+    def _serve_verbosely(self) -> None:
+        """Let the library drop verbose lines unless they are logged now."""
+        is_verbose = log.isEnabledFor(logging.DEBUG)
+        if is_verbose is not self._is_verbose:
+            self._is_verbose = is_verbose
+            self.library.serve(1, is_verbose)
+
     def _run(self) -> None:
         tensors = KnownTensors(self.library)
         watching = False
         while True:
             # An exception must not end this thread, on which every backend depends.
             try:
+                self._serve_verbosely()
                 self._serve(tensors, _WATCHING_US if watching else _IDLE_US)
                 watching = any([each.watch() for each in list(self._instances.values())])
             except Exception:

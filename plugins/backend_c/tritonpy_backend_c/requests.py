@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tritonpy import DTYPES, Batch, InferRequest, Tensor
-from tritonpy_backend_c.wire import MOST_INT, Words, address_of, signed
+from tritonpy_backend_c.wire import MOST_INT, Words, signed
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -76,7 +76,12 @@ class RequestWriter:
     def _add(self, words: Words, request: InferRequest, tag: int, more: Sequence[Tensor]) -> None:
         tensors = [*request.inputs.values(), *more]
         outputs = self._outputs if request.outputs is None else tuple(request.outputs)
-        sequence = request.sequence
+        sequence, timeout_us = request.sequence, min(request.timeout_us, MOST_INT)
+        if sequence is None and not (request.trace or request.parameters or request.id):
+            layout = self._layout(tensors, outputs)
+            words.add(tag, layout, 0, 0, 0, 0, 0, timeout_us, 0, 0, 0, 0, 0, 0)
+            words.data(tensors)
+            return
         flags, number, text = 0, 0, ""
         if sequence is not None:
             flags = (_START if sequence.start else 0) | (_END if sequence.end else 0)
@@ -86,22 +91,20 @@ class RequestWriter:
                 number = signed(sequence.id)
         words.add(tag, self._layout(tensors, outputs), flags, number, bool(text))
         words.text(text)
-        words.add(min(request.timeout_us, MOST_INT))
+        words.add(timeout_us)
         words.text(request.id)
         trace = request.trace
         words.add(trace is not None)
         words.text("" if trace is None else str(trace))
         words.parameters(request.parameters)
-        for tensor in tensors:
-            words.add(address_of(tensor), tensor.data.nbytes)
+        words.data(tensors)
 
     def _add_empty(
         self, words: Words, like: InferRequest, more: Sequence[Tensor]
     ) -> Sequence[Tensor]:
         tensors = [*map(_zeros, like.inputs.values()), *more]
         words.add(_EMPTY_SLOT, self._layout(tensors, ()), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-        for tensor in tensors:
-            words.add(address_of(tensor), tensor.data.nbytes)
+        words.data(tensors)
         return tensors
 
     def _layout(self, tensors: Sequence[Tensor], outputs: Sequence[str]) -> int:

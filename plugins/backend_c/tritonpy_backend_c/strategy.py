@@ -70,6 +70,7 @@ class _RunningBatch:
         self._library = host().library
         self._writer = RequestWriter(self._library, config)
         self._requests: list[InferRequest] = []
+        self._texts: list[bytes] = []  # which the library may read until the batch ends
         self._refused: InferRequest | None = None
         self._started = False
         self._handle = ctypes.c_void_p()
@@ -89,6 +90,7 @@ class _RunningBatch:
     def restart(self) -> None:
         """End the batch. The next call of `included` starts another one."""
         self._requests.clear()
+        self._texts.clear()
         self._refused = None
         self._started = False
 
@@ -121,6 +123,7 @@ class _RunningBatch:
         except TritonError as error:
             log.error("model %s: a request cannot be batched: %s", self._name, error.message)
             return False
+        self._texts.append(text)
         included = ctypes.c_int64()
         self._call(
             "include",

@@ -25,8 +25,11 @@ DATATYPES = (
 DATATYPE_NUMBERS = {name: number for number, name in enumerate(DATATYPES)}
 RESPONSE, RELEASE, RESCHEDULE, STATE, WATCH, LOG, METRIC, QUERY, CANCEL_CALL, TRACE = range(1, 11)
 _SHORT = frozenset({RELEASE, RESCHEDULE, WATCH, CANCEL_CALL})
-FINAL, EMPTY = 1, 2  # flags of a response
+FINAL, EMPTY, RELEASED = 1, 2, 4  # flags of a response
 MOST_INT = 2**63 - 1
+_MOST_COPIED = 2048  # bytes of an input
+_ALIGNMENT = 16
+_PADDING = [bytes(-length % _ALIGNMENT) for length in range(_ALIGNMENT)]
 _STRING, _INT, _BOOL, _DOUBLE, _BYTES = range(5)  # TRITONSERVER_ParameterType
 _UINT8 = np.dtype(np.uint8)
 _DTYPES = [DTYPES.get(name, _UINT8) for name in DATATYPES]
@@ -66,6 +69,28 @@ class Words:
         """Add the description of a tensor."""
         self.text(name)
         self._words += (DATATYPE_NUMBERS[datatype], len(shape), *shape)
+
+    def data(self, tensors: Sequence[Tensor]) -> None:
+        """Add the place and size of each tensor's data. Raises `Unsupported` for a device's memory.
+
+        A place is an address or, for few bytes, whose address costs more than a copy, -1 - offset
+        in the texts. The texts must then live as long as the request.
+        """
+        words, text = self._words, self._text
+        for tensor in tensors:
+            data = tensor.data
+            if not isinstance(data, np.ndarray):
+                raise Unsupported(
+                    f"input '{tensor.name}' is in the memory of a device, which backends in C "
+                    "cannot read"
+                )
+            size = data.nbytes
+            if size > _MOST_COPIED:
+                words += (data.ctypes.data, size)
+                continue
+            text += _PADDING[len(text) % _ALIGNMENT]
+            words += (-1 - len(text), size)
+            text += data.tobytes()
 
     def parameters(self, parameters: Mapping[str, ParameterValue]) -> None:
         """Add parameters."""
@@ -267,14 +292,3 @@ class _OwnedMemory:
 
     def __del__(self) -> None:
         self._free(self._address)
-
-
-def address_of(tensor: Tensor) -> int:
-    """Return the address of a tensor's data. Raises `Unsupported` for memory of a device."""
-    data = tensor.data
-    if not isinstance(data, np.ndarray):
-        raise Unsupported(
-            f"input '{tensor.name}' is in the memory of a device, which backends in C cannot read"
-        )
-    address: int = data.ctypes.data
-    return address

@@ -8,6 +8,9 @@ import pytest
 
 from plugins.workers.tests.fake_worker import eventually, on_loop
 from plugins.workers.tests.one_worker import UNHEALTHY, one
+from tritonpy import logs
+from tritonpy.frontend import LogChanges
+from tritonpy.logs import change_logging
 from tritonpy.runners.host_policies import HostPolicy
 from tritonpy_ipc import Kind
 from tritonpy_types.errors import Code, Internal, InvalidArgument
@@ -25,6 +28,23 @@ async def test_a_worker_gets_the_start_message_and_reports_its_properties():
         assert (it.context.max_open, it.worker.has_ready_check) == (7, True)
         process.exit(0)
         await eventually(lambda: it.ended)
+
+
+@on_loop
+async def test_a_worker_follows_the_log_settings_until_its_end():
+    async with one() as it:
+        starting = it.start()
+        process = await it.launcher.next()
+        await process.started(takes_log_level=True)
+        await starting
+        found = [(await process.receive(Kind.QUERY)).extras]
+        change_logging(LogChanges(verbose=3))
+        found.append((await process.receive(Kind.QUERY)).extras)
+        assert [each["verb"] for each in found] == ["set_log_level"] * 2
+        assert found[1]["arguments"] == {"level": logging.DEBUG - 2}
+        process.exit(0)
+        await eventually(lambda: it.ended)
+        assert it.worker._log_settings_changed not in logs._followers
 
 
 @on_loop

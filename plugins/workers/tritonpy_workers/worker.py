@@ -21,7 +21,8 @@ from tritonpy import (
     TritonError,
     error_of,
 )
-from tritonpy.execution import HostPolicy, Launcher, WorkerProcess
+from tritonpy.execution import LOGGER, HostPolicy, Launcher, WorkerProcess
+from tritonpy.frontend import LogSettings, follow_log_settings
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_engine_rpc.engine import run_in_thread
 from tritonpy_engine_rpc.messages import convert
@@ -73,6 +74,7 @@ class Worker:
         self._kill_reason = ""  # why the server killed it
         self._stopping = False
         self._ending: asyncio.Task[None] | None = None
+        self._end_following: Callable[[], None] = lambda: None
         self._ended_future = loop.create_future()
         self._started: asyncio.Future[dict[str, Any]] = loop.create_future()
         self._log = logging.LoggerAdapter(
@@ -136,10 +138,25 @@ class Worker:
         self.reports_memory = bool(reply.get("reports_memory"))
         self.pid = int(reply.get("pid") or self._process.pid)
         self._instance.max_open = reply.get("max_open")
+        if reply.get("takes_log_level"):
+            self._end_following = follow_log_settings(self._log_settings_changed)
+            self._send_log_level(logging.getLogger(LOGGER).getEffectiveLevel())
         if reply.get("unbound"):
             self._log.warning(
                 "host policy of instance '%s': %s", self._instance.name, reply["unbound"]
             )
+
+    def _log_settings_changed(self, settings: LogSettings) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._send_log_level, settings.threshold())
+
+    def _send_log_level(self, level: int) -> None:
+        if not self.ending and not self._stopping:
+            self._sending = self._loop.create_task(self._log_level_sent(level))
+
+    async def _log_level_sent(self, level: int) -> None:
+        with suppress(TritonError):  # the process has ended
+            await self._session.call("set_log_level", {"level": level})
 
     async def is_ready(self) -> bool:
         """Run the worker's own readiness check. Raises `TritonError`."""
@@ -224,6 +241,7 @@ class Worker:
             self._ending = self._loop.create_task(self._end(reason))
 
     async def _end(self, reason: str) -> None:
+        self._end_following()
         status = await self._reap()
         reason = self._kill_reason or reason or describe_exit(status)
         error = Internal(f"Stub process '{self._instance.name}' is not healthy: {reason}.")

@@ -27,11 +27,11 @@ def raising(error: Exception) -> Callable[[], object]:
     return answer
 
 
-def reply(wire: Wire, verb: str) -> dict[str, Any]:
+def reply(wire: Wire, verb: str, **arguments: int) -> dict[str, Any]:
     """Send a query to the worker, which reads in this thread, and return the result."""
     read: list[bool] = []
     wire.channel.on(Kind.CANCEL, lambda _: read.append(True))
-    wire.send(Kind.QUERY, [5], extras={"verb": verb, "arguments": {}})
+    wire.send(Kind.QUERY, [5], extras={"verb": verb, "arguments": arguments})
     wire.send(Kind.CANCEL, [0])
     wire.channel.wait(Waiter(), read.__len__)
     frame = wire.next()
@@ -56,6 +56,11 @@ def test_known_queries_are_executed(
 ) -> None:
     InstanceRpcServer(wire.channel, {"other": list, "query": answer})
     assert reply(wire, "query") == payload
+
+
+def test_a_query_has_arguments(wire: Wire) -> None:
+    InstanceRpcServer(wire.channel, {"double": lambda number: 2 * number})
+    assert reply(wire, "double", number=4) == {"value": 8}
 
 
 def test_unknown_queries_are_refused(wire: Wire) -> None:

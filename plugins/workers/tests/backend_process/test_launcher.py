@@ -62,6 +62,7 @@ def test_a_process_starts_executes_and_stops(launched: Launched) -> None:
         "max_open": None,
         "has_ready_check": False,
         "reports_memory": False,
+        "takes_log_level": True,
         "unbound": "",
     }
     launched.wire.send(

@@ -24,6 +24,7 @@ from core.tests.toys.rescheduling import ReschedulingScheduler
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers
 from plugins.workers.tests.backend_process.wire import eventually
 from tritonpy.api.engine import Engine
+from tritonpy.frontend import LogChanges
 from tritonpy_metrics import SERVER_METRICS, FamilySnapshot
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
@@ -63,6 +64,21 @@ def test_each_instance_is_a_process_that_inherits_no_descriptors(
         assert response_of_number(server.engine, "who", ProcessInspector.STDIN) == 0
         assert response_of_number(server.engine, "who", ProcessInspector.INHERITED) == 0
     assert is_gone(pid)
+
+
+def test_a_process_drops_records_that_the_server_does_not_log(
+    model_repository: ModelRepository,
+) -> None:
+    model_repository.add("who", config_of("introvert", more=ISOLATED))
+    with isolating(model_repository, ToyPlugin({"introvert": ProcessInspector})) as server:
+
+        def level() -> int:
+            return response_of_number(server.engine, "who", ProcessInspector.LOG_LEVEL)
+
+        server.engine.change_log_settings(LogChanges(verbose=0, info=False))
+        eventually(lambda: level() == logging.WARNING)
+        server.engine.change_log_settings(LogChanges(verbose=3))
+        eventually(lambda: level() == logging.DEBUG - 2)
 
 
 def test_a_process_runs_on_the_cores_of_its_policy(model_repository: ModelRepository) -> None:

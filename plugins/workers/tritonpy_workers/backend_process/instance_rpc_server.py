@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from threading import Thread
 
 import msgspec
@@ -12,11 +13,11 @@ from tritonpy.execution import exception_text
 from tritonpy_ipc import Frame, Kind
 from tritonpy_ipc.channel import Channel
 
-QueryHandler = Callable[[], object]
+QueryHandler = Callable[..., object]
 
 
 class InstanceRpcServer:
-    """Executes each query on its own thread; `handlers` are by verb."""
+    """Executes each query on its own thread; `handlers` are by verb, and get its arguments."""
 
     def __init__(self, channel: Channel, handlers: Mapping[str, QueryHandler]) -> None:
         self._channel = channel
@@ -32,12 +33,13 @@ class InstanceRpcServer:
                 Kind.QUERY_RESULT, [number], extras={"error": [int(Code.UNSUPPORTED), text]}
             )
             return
-        Thread(target=self._respond, args=(number, handler), name=verb, daemon=True).start()
+        call = partial(handler, **frame.extras.get("arguments", {}))
+        Thread(target=self._respond, args=(number, call), name=verb, daemon=True).start()
 
-    def _respond(self, number: int, handler: QueryHandler) -> None:
+    def _respond(self, number: int, call: Callable[[], object]) -> None:
         result: dict[str, object]
         try:
-            result = {"value": msgspec.to_builtins(handler())}
+            result = {"value": msgspec.to_builtins(call())}
         except Exception as error:
             code = error.code if isinstance(error, TritonError) else Code.INTERNAL
             result = {"error": [int(code), exception_text(error)]}

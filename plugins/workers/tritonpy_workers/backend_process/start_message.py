@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ import msgspec
 
 from tritonpy import InstanceContext, Internal, ModelContext
 from tritonpy.config import DeviceSettings
+from tritonpy.execution import LOGGER
 from tritonpy_ipc import VERSION
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_workers.backend_process.class_reference import reference_of
@@ -91,7 +93,8 @@ class StartInstance(msgspec.Struct):
 class InstanceStartMessage(msgspec.Struct):
     """The START message of an instance.
 
-    `backend` is "module:Class", `search` the module search path of the server.
+    `backend` is "module:Class", `search` the module search path of the server, `log_level` the
+    lowest logging level that the server writes.
     """
 
     version: int
@@ -100,6 +103,7 @@ class InstanceStartMessage(msgspec.Struct):
     search: list[str]
     model: StartModel
     instance: StartInstance
+    log_level: int
 
     @classmethod
     def of(
@@ -113,6 +117,7 @@ class InstanceStartMessage(msgspec.Struct):
             list(sys.path),
             StartModel.of(model),
             StartInstance.of(instance),
+            logging.getLogger(LOGGER).getEffectiveLevel(),
         )
 
     @classmethod

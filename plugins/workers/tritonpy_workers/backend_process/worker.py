@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tritonpy import DTYPES, Batch, Code, TritonError, now_ns
-from tritonpy.execution import check_returned, exception_text, settle_interpreter
+from tritonpy.execution import LOGGER, check_returned, exception_text, settle_interpreter
 from tritonpy_engine_rpc.remote_logs import send_log_to
 from tritonpy_engine_rpc.remote_metrics import RemoteMetrics, ServerLink
 from tritonpy_ipc import Frame, Kind
@@ -73,13 +73,19 @@ class BackendWorker:
             return 1
         self._receiver.serve(served.model, served.context)
         InstanceRpcServer(
-            self._channel, {"is_ready": served.is_ready, "memory_usage": served.memory_usage}
+            self._channel,
+            {
+                "is_ready": served.is_ready,
+                "memory_usage": served.memory_usage,
+                "set_log_level": _set_log_level,
+            },
         )
         extras = {
             "pid": os.getpid(),
             "max_open": served.context.max_open,
             "has_ready_check": served.has_ready_check,
             "reports_memory": served.reports_memory,
+            "takes_log_level": True,
             "unbound": unbound,
         }
         self._channel.send(Kind.STARTED, extras=extras)
@@ -112,6 +118,7 @@ class BackendWorker:
     def _load(self, extras: Mapping[str, Any]) -> ServedInstance:
         start = InstanceStartMessage.read(extras)
         send_log_to(self._notify)
+        _set_log_level(start.log_level)
         sys.path[:] = start.search
         self._reader.begin()
         try:
@@ -176,6 +183,11 @@ class BackendWorker:
     def _call_made(self) -> None:
         if self._reader.busy:
             self._reader.wake()
+
+
+def _set_log_level(level: int) -> None:
+    """Drop records below the server's level here: sending them would cost more than they do."""
+    logging.getLogger(LOGGER).setLevel(level)
 
 
 def _bind_host(policy: Mapping[str, Any] | None) -> str:
