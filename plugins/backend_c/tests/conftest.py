@@ -29,6 +29,7 @@ NAMES = {
     "repeat": ["repeat"],
     "total": ["total"],
     "complete": ["complete"],
+    "describe": ["describe"],
     "misbehave": ["misbehave"],
     "caller": ["caller"],
     "sleeper": ["sleeper", "blocking"],

@@ -169,9 +169,61 @@ def test_logs_of_a_backend_reach_the_server_s_log(
         while "instance m_0 runs on CPU device 0" not in caplog.text:
             assert time.monotonic() < deadline, caplog.text
             time.sleep(0.02)
-    assert '"speed": "3"' in caplog.text
-    assert '"fast": "true"' in caplog.text
+    assert '"speed":"3"' in caplog.text
+    assert '"fast":"true"' in caplog.text
     assert any(record.filename == "common.h" for record in caplog.records)
+
+
+def test_an_instance_knows_the_settings_of_its_group(serve: Serve, isolation: str) -> None:
+    groups = """instance_group [
+        { kind: KIND_CPU host_policy: "own" secondary_devices { kind: KIND_NVDLA device_id: 3 } },
+        { name: "idle" kind: KIND_CPU passive: true }
+    ]"""
+    with serve({"m": int_model("describe", groups)}, isolation) as client:
+        answers = [client.ask("m", 1).parameters for _ in range(4)]
+    assert [answer["name"] for answer in answers] == ["m_0_0"] * 4  # never the passive one
+    expected = {
+        "kind": "CPU",
+        "device": 0,
+        "passive": False,
+        "host policy": '{"own":{}}',
+        "profiles": 0,
+        "secondary devices": 1,
+        "secondary device 0": "KIND_NVDLA 3",
+        "model": "m",
+        "version": 1,
+        "folder": "/m",
+    }
+    assert answers[0].items() >= expected.items()
+
+
+def test_passive_instances_are_initialized(
+    serve: Serve, isolation: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    groups = 'instance_group [{}, { name: "idle" kind: KIND_CPU passive: true }]'
+    with serve({"m": int_model("describe", groups)}, isolation):
+        deadline = time.monotonic() + 30
+        while not {"instance m_0_0 is active", "instance idle_0 is passive"} <= set(
+            caplog.messages
+        ):
+            assert time.monotonic() < deadline, caplog.text
+            time.sleep(0.02)
+
+
+def test_the_profiles_of_a_group_reach_the_backend(
+    serve: Serve, backends: Path, model_repository: ModelRepository, isolation: str
+) -> None:
+    library = (backends / "describe" / "libtriton_describe.so").read_bytes()
+    model_repository.add("m", files={"libtriton_describe.so": library})
+    model = int_model("tensorrt", 'instance_group { kind: KIND_CPU profile: ["3", "7"] }')
+    model += 'platform: "tensorrt_plan" runtime: "libtriton_describe.so"'
+    with serve({"m": model}, isolation) as client:
+        answer = client.ask("m", 1).parameters
+    assert [answer["profile 0"], answer["profile 1"]] == ["3", "7"]
+    assert answer["profile that does not exist"] == (
+        "out of bounds index 2: instance is configured with 2 profiles"
+    )
 
 
 def test_a_decoupled_backend_sends_many_responses(serve: Serve, isolation: str) -> None:

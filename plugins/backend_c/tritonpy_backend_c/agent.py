@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import threading
 from pathlib import Path
 from typing import ClassVar
+
+import msgspec
 
 from tritonpy import InvalidArgument, Options
 from tritonpy.config import config_to_dict
@@ -65,7 +66,7 @@ class _OpenModel:
                 self._library,
                 self._library.agent_model_open(
                     agent, str(model.path).encode(),
-                    json.dumps(config_to_dict(model.config)).encode(), *words.pack(),
+                    msgspec.json.encode(config_to_dict(model.config)), *words.pack(),
                     ctypes.byref(self._handle),
                 ),
             )  # fmt: skip

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
 
 from tritonpy import (
     Backend,
@@ -309,7 +310,7 @@ def _description(model: ModelContext, instance: InstanceContext) -> Words:
     words.text(instance.name)
     words.text(instance.host_policy)
     policy: dict[str, Any] = {instance.host_policy: {}} if instance.host_policy else {}
-    words.text(json.dumps(policy))
+    words.text(msgspec.json.encode(policy).decode())
     words.add(len(instance.profiles))
     for profile in instance.profiles:
         words.text(profile)

@@ -9,13 +9,13 @@ after its length (64 bits). Numbers are in the order of the machine.
 from __future__ import annotations
 
 import ctypes
-import json
 import logging
 import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 
 from tritonpy import DTYPES, Cache, Options, Tensor, TritonError
@@ -58,7 +58,7 @@ class LibraryCache(Cache):
             check(
                 self._library,
                 self._library.cache_open(
-                    options.library.encode(), json.dumps(dict(options.settings)).encode(),
+                    options.library.encode(), msgspec.json.encode(dict(options.settings)),
                     self._owner, ctypes.byref(self._handle),
                 ),
             )  # fmt: skip

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import logging
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from tritonpy import InvalidArgument, MemoryUsage, ModelContext
@@ -50,7 +50,7 @@ class CModel:
                     model.name.encode(),
                     model.version,
                     str(model.directory).encode(),
-                    json.dumps(config_to_dict(config)).encode(),
+                    msgspec.json.encode(config_to_dict(config)),
                     "\n".join(states).encode(),
                     completes,
                     config.HasField("sequence_batching"),
@@ -74,8 +74,8 @@ class CModel:
 
     def use_context(self, model: ModelContext) -> None:
         """Replace the context after the completion: its configuration and its metrics."""
-        text = json.dumps(config_to_dict(model.config))
-        self.library.model_set_config(self._handle, text.encode())
+        text = msgspec.json.encode(config_to_dict(model.config))
+        self.library.model_set_config(self._handle, text)
         host().replace_model(self.number, model)
 
     def memory_usage(self) -> list[MemoryUsage]:
@@ -160,4 +160,4 @@ def _settings(model: ModelContext) -> str:
         "default-max-batch-size": str(model.default_max_batch_size),
     }
     own = {key: text for key, text in given.items() if key != "default_max_batch_size"}
-    return json.dumps({"cmdline": cmdline | own})
+    return msgspec.json.encode({"cmdline": cmdline | own}).decode()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import logging
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tritonpy import InferRequest, TritonError
 from tritonpy.config import config_to_dict
@@ -80,7 +81,7 @@ class _RunningBatch:
             self._library,
             self._library.strategy_open(
                 str(path).encode(), self._name.encode(), version, str(folder).encode(),
-                json.dumps(config_to_dict(config)).encode(), _NO_OWNER, ctypes.byref(self._handle),
+                msgspec.json.encode(config_to_dict(config)), _NO_OWNER, ctypes.byref(self._handle),
             ),
         )  # fmt: skip
         log.info("model %s: batches are limited by %s", self._name, path)

@@ -43,7 +43,8 @@ def step(value: int, start: bool = False, end: bool = False) -> Inference:
 
 TOPIC = topic(
     "backends in C",
-    "c_identity c_repeat c_total c_complete c_rules c_caller double",
+    "c_identity c_repeat c_total c_complete c_rules c_caller double "
+    "c_describe c_describe_profiles c_describe_model c_describe_default",
     [
         *(
             exchange
@@ -78,6 +79,11 @@ TOPIC = topic(
         ),
         Exchange("total: no start", (step(1).binary(),)),
         Exchange("complete: metadata", (get("/v2/models/c_complete"),)),
+        *(
+            exchange
+            for name in ("", "_profiles", "_model", "_default")
+            for exchange in both(f"describe{name}", number(f"c_describe{name}", 1))
+        ),
         *both("complete: an inference", number("c_complete", 1, (1, 1)), counted=False),
         Exchange("complete: refused", (load("refused"), IndexEntry("refused"), unload("refused"))),
         *(

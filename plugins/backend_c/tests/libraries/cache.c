@@ -26,7 +26,7 @@ TRITONSERVER_Error* TRITONCACHE_CacheInitialize(TRITONCACHE_Cache** cache, const
   if (major != TRITONCACHE_API_VERSION_MAJOR || minor < TRITONCACHE_API_VERSION_MINOR) {
     return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNSUPPORTED, "another version");
   }
-  if (strstr(config, "\"refuse\": \"yes\"") != NULL) {
+  if (strstr(config, "\"refuse\":\"yes\"") != NULL) {
     return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, "the cache refuses");
   }
   Cache* made = (Cache*)calloc(1, sizeof(Cache));
