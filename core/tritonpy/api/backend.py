@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tritonpy.api.engine import MemoryUsage
     from tritonpy.api.worker import Launcher
     from tritonpy_config.tuning import SearchDimension
-    from tritonpy_protos.model_config_pb2 import ModelConfig
+    from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
 
 Array = npt.NDArray[Any]
 
@@ -95,6 +95,15 @@ class Backend(ABC):
         to open may be kept in `model.shared`. Raise an exception to fail the load.
         """
         return model.config
+
+    @classmethod
+    def preferred_groups(cls, model: ModelContext) -> Sequence[ModelInstanceGroup]:  # noqa: ARG003
+        """Return instance groups for models that set none, best first (optional).
+
+        The first one that the machine can run is used. Their counts and GPUs also apply to groups
+        of the same kind that leave them open. Called before `auto_complete`.
+        """
+        return ()
 
     @classmethod
     def search_dimensions(cls, cores: int) -> Sequence[SearchDimension]:  # noqa: ARG003

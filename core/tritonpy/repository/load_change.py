@@ -163,7 +163,9 @@ class InstanceUpdater:
         return InstanceUpdate(changes)
 
     def _config(self, old: ModelConfig, new: PreparedModel) -> ModelConfig:
-        config = self._loader.normalized(with_instances_of(old, new.original_config))
+        config = self._loader.normalized(
+            with_instances_of(old, new.original_config), self._loader.preferred_groups(new)
+        )
         self._loader.check(config, new)
         return config
 

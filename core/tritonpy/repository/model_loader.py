@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 from tritonpy.api.backend import Backend
 from tritonpy.api.batch_policy import BatchPolicy
@@ -61,6 +61,8 @@ from tritonpy_types import DATATYPE_OF_NUMBER
 from tritonpy_types.errors import InvalidArgument, PluginError, StartupError
 
 log = logging.getLogger("tritonpy.repository")
+
+Answer = TypeVar("Answer")
 
 SCHEDULERS = {
     "dynamic_batching": "dynamic",
@@ -414,7 +416,7 @@ class ModelLoader:
         load_context = self._load_context
         self._check_paths(prepared)
         self._report_missing_device(prepared.config)
-        prepared.config = given = self.normalized(prepared.config)
+        prepared.config = given = self.normalized(prepared.config, self.preferred_groups(prepared))
         source = prepared.source
         if load_context.auto_complete and given.backend:
             prepared.config = self.normalized(self._auto_complete(prepared))
@@ -532,17 +534,35 @@ class ModelLoader:
         except StartupError as error:
             raise InvalidArgument(f"model '{config.name}': {error}") from error
 
+    def preferred_groups(self, prepared: PreparedModel) -> Sequence[ModelInstanceGroup]:
+        """Return the instance groups that the backend of a model prefers."""
+        return self._ask_backend(
+            prepared, lambda backend, model: backend.preferred_groups(model), ()
+        )
+
     def _auto_complete(self, prepared: PreparedModel) -> ModelConfig:
+        config = prepared.config
+        completed = self._ask_backend(
+            prepared, lambda backend, model: backend.auto_complete(model), config
+        )
+        return merge_auto_complete(config, completed)
+
+    def _ask_backend(
+        self,
+        prepared: PreparedModel,
+        question: Callable[[type[Backend], ModelContext], Answer],
+        default: Answer,
+    ) -> Answer:
+        """Return what the backend says about the newest version to load."""
         versions = prepared.versions or prepared.selected_versions()[0]
-        if not versions:
-            return prepared.config
+        if not versions or not prepared.config.backend:
+            return default
         context, backend = self._context(prepared, versions[-1]), self._backend(prepared.config)
         try:
-            completed = backend.auto_complete(context)
+            return question(backend, context)
         finally:
             prepared.shared_objects.store(context.version, backend, context.shared)
             context.metrics.close()
-        return merge_auto_complete(prepared.config, completed)
 
     def _context(self, prepared: PreparedModel, version: int) -> ModelContext:
         config, backends = prepared.config, self._load_context.backends
@@ -581,14 +601,15 @@ class ModelLoader:
             gpus=self._load_context.gpus,
         )
 
-    def normalized(self, config: ModelConfig) -> ModelConfig:
+    def normalized(
+        self, config: ModelConfig, preferred: Sequence[ModelInstanceGroup] = ()
+    ) -> ModelConfig:
         """Return `config` with all defaults written out, including those of its backend."""
         if not config.backend:
             return normalize(config, self._load_context.gpus.ids)
         backend = self._backend(config)
-        return normalize(
-            config, self._load_context.gpus.ids, backend.default_instance_count, backend.uses_gpu
-        )
+        gpus, count = self._load_context.gpus.ids, backend.default_instance_count
+        return normalize(config, gpus, count, backend.uses_gpu, preferred)
 
     def _agents(self, model: str, config: ModelConfig) -> list[RepoAgent]:
         named = [entry.name for entry in config.model_repository_agents.agents]

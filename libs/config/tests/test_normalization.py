@@ -104,6 +104,41 @@ def test_a_group_gets_kind_count_and_devices(text, options, expected):
     assert group_of(text, **options) == expected
 
 
+PREFERRED = [
+    ModelInstanceGroup(kind="KIND_GPU", count=3, gpus=[1, 5]),
+    ModelInstanceGroup(kind="KIND_CPU", count=2),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus", "expected"),
+    [
+        ("", [], [("m", "KIND_CPU", 2, [])]),
+        ("", [0, 1], [("m", "KIND_GPU", 3, [1])]),
+        ("", [0], [("m", "KIND_GPU", 3, [0])]),  # none of the preferred GPUs
+        ("instance_group {}", [], [("m_0", "KIND_CPU", 2, [])]),
+        ("instance_group { count: 1 }", [], [("m_0", "KIND_CPU", 1, [])]),
+        ("instance_group { kind: KIND_MODEL }", [], [("m_0", "KIND_MODEL", 1, [])]),
+        ("instance_group { kind: KIND_GPU }", [0, 1], [("m_0", "KIND_GPU", 3, [1])]),
+        ("instance_group { kind: KIND_GPU gpus: 0 }", [0, 1], [("m_0", "KIND_GPU", 3, [0])]),
+    ],
+)
+def test_preferred_groups_set_what_a_configuration_leaves_open(text, gpus, expected):
+    normal = normalize(parse(text), gpus, preferred=PREFERRED)
+    kind = ModelInstanceGroup.Kind.Name
+    assert [
+        (group.name, kind(group.kind), group.count, list(group.gpus))
+        for group in normal.instance_group
+    ] == expected
+    assert normalize(normal, gpus) == normal
+
+
+def test_a_preferred_group_of_any_kind_keeps_its_gpus():
+    preferred = [ModelInstanceGroup(count=2, gpus=[1])]
+    (group,) = normalize(parse(), [0, 1], preferred=preferred).instance_group
+    assert (group.kind, group.count, list(group.gpus)) == (ModelInstanceGroup.KIND_GPU, 2, [1])
+
+
 KINDS = st.sampled_from(["KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL"])
 
 

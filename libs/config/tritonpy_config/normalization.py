@@ -53,13 +53,14 @@ def normalize(
     gpus: Sequence[int] = (),
     default_instance_count: int = 1,
     uses_gpu: bool = False,
+    preferred: Sequence[ModelInstanceGroup] = (),
 ) -> ModelConfig:
     """Return `config` with its defaults set.
 
     They are version policy, preferred batch sizes, idle time, pinned memory and instance groups.
     `gpus` are the ids of the server's GPUs. `default_instance_count` is the backend's count for CPU
-    groups that set none. `uses_gpu`: the backend uses a GPU if it may choose. Normalizing twice
-    changes nothing.
+    groups that set none. `uses_gpu`: the backend uses a GPU if it may choose. `preferred` are the
+    backend's preferred groups, best first. Normalizing twice changes nothing.
     """
     normal = ModelConfig()
     normal.CopyFrom(config)
@@ -69,10 +70,13 @@ def normalize(
     if not normal.HasField("ensemble_scheduling"):
         _normalize_pinned_memory(normal)
         if not normal.instance_group:
-            normal.instance_group.add(name=normal.name)
+            _add_group(normal, gpus, preferred)
         for index, group in enumerate(normal.instance_group):
             group.name = group.name or f"{normal.name}_{index}"
-            _normalize_group(group, gpus, default_instance_count, uses_gpu)
+            _resolve_kind(group, gpus, uses_gpu)
+            for each in preferred:
+                _follow_preference(group, each, gpus)
+            _set_count_and_gpus(group, gpus, default_instance_count)
     return normal
 
 
@@ -97,13 +101,41 @@ def _normalize_pinned_memory(config: ModelConfig) -> None:
             getattr(config.optimization, name).enable = True
 
 
-def _normalize_group(
-    group: ModelInstanceGroup, gpus: Sequence[int], default_count: int, uses_gpu: bool
+def _add_group(
+    config: ModelConfig, gpus: Sequence[int], preferred: Sequence[ModelInstanceGroup]
 ) -> None:
+    """Add the first preferred group that this machine can run, or else a group without settings."""
+    group = config.instance_group.add(name=config.name)
+    for each in preferred:
+        if each.kind != ModelInstanceGroup.KIND_GPU or gpus:
+            group.kind, group.count = each.kind, each.count
+            if each.kind == ModelInstanceGroup.KIND_AUTO:
+                group.gpus.extend(each.gpus)
+            return
+
+
+def _follow_preference(
+    group: ModelInstanceGroup, preferred: ModelInstanceGroup, gpus: Sequence[int]
+) -> None:
+    """Set what `group` leaves open as a preferred group of the same kind does."""
+    if group.kind != preferred.kind:
+        return
+    if group.kind == ModelInstanceGroup.KIND_GPU and preferred.gpus and not group.gpus:
+        group.gpus.extend(number for number in preferred.gpus if number in gpus)
+        if not group.gpus:
+            return
+    if group.count < 1:
+        group.count = preferred.count
+
+
+def _resolve_kind(group: ModelInstanceGroup, gpus: Sequence[int], uses_gpu: bool) -> None:
     if group.kind == ModelInstanceGroup.KIND_AUTO:
         # A group that lists GPUs uses them, regardless of the backend's preference.
         uses_gpus = bool(gpus) and set(group.gpus) <= set(gpus) and (uses_gpu or bool(group.gpus))
         group.kind = ModelInstanceGroup.KIND_GPU if uses_gpus else ModelInstanceGroup.KIND_CPU
+
+
+def _set_count_and_gpus(group: ModelInstanceGroup, gpus: Sequence[int], default_count: int) -> None:
     if group.count < 1:
         group.count = default_count if group.kind == ModelInstanceGroup.KIND_CPU else 1
     if group.kind == ModelInstanceGroup.KIND_GPU and not group.gpus:

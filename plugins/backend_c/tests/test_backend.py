@@ -176,7 +176,8 @@ def test_logs_of_a_backend_reach_the_server_s_log(
 
 def test_an_instance_knows_the_settings_of_its_group(serve: Serve, isolation: str) -> None:
     groups = """instance_group [
-        { kind: KIND_CPU host_policy: "own" secondary_devices { kind: KIND_NVDLA device_id: 3 } },
+        { count: 1 kind: KIND_CPU host_policy: "own"
+          secondary_devices { kind: KIND_NVDLA device_id: 3 } },
         { name: "idle" kind: KIND_CPU passive: true }
     ]"""
     with serve({"m": int_model("describe", groups)}, isolation) as client:
@@ -197,11 +198,40 @@ def test_an_instance_knows_the_settings_of_its_group(serve: Serve, isolation: st
     assert answers[0].items() >= expected.items()
 
 
+def test_preferred_groups_are_used_where_a_configuration_leaves_them_open(
+    serve: Serve, isolation: str
+) -> None:
+    models = {
+        "none": int_model("describe"),
+        "no_count": int_model("describe", "instance_group { kind: KIND_CPU }"),
+        "own": int_model("describe", "instance_group { count: 1 kind: KIND_CPU }"),
+        "other": int_model("describe", "instance_group { kind: KIND_MODEL }"),
+    }
+    for complete in (True, False):
+        with serve(models, isolation, disable_auto_complete=not complete) as client:
+            groups = {name: client.engine.model_config(name).instance_group for name in models}
+        counts = {name: [group.count for group in each] for name, each in groups.items()}
+        assert counts == {"none": [2], "no_count": [2], "own": [1], "other": [1]}
+        assert groups["none"][0].name == "none"
+
+
+def test_preferred_groups_stay_when_instances_change(
+    serve: Serve, isolation: str, model_repository: ModelRepository
+) -> None:
+    own = int_model("describe", "instance_group { count: 1 kind: KIND_CPU }")
+    with serve({"m": own}, isolation, control={"mode": "explicit"}) as client:
+        client.engine.load_model("m")
+        choice = f'parameters {{ key: "isolation" value {{ string_value: "{isolation}" }} }}'
+        (model_repository.path / "m" / "config.pbtxt").write_text(int_model("describe") + choice)
+        client.engine.load_model("m")
+        assert [group.count for group in client.engine.model_config("m").instance_group] == [2]
+
+
 def test_passive_instances_are_initialized(
     serve: Serve, isolation: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    groups = 'instance_group [{}, { name: "idle" kind: KIND_CPU passive: true }]'
+    groups = 'instance_group [{ count: 1 }, { name: "idle" kind: KIND_CPU passive: true }]'
     with serve({"m": int_model("describe", groups)}, isolation):
         deadline = time.monotonic() + 30
         while not {"instance m_0_0 is active", "instance idle_0 is passive"} <= set(

@@ -24,10 +24,10 @@ from tritonpy import (
 )
 from tritonpy.config import config_from_json
 from tritonpy.execution import chosen_runner
-from tritonpy_backend_c.completion import completed_config
+from tritonpy_backend_c.completion import completed_config, preferred_groups_of
 from tritonpy_backend_c.host import host
 from tritonpy_backend_c.library import check
-from tritonpy_backend_c.model import CModel, read_usage
+from tritonpy_backend_c.model import CModel, preferred_groups, read_usage
 from tritonpy_backend_c.options import CBackendOptions
 from tritonpy_backend_c.requests import NewStates, RequestWriter
 from tritonpy_backend_c.wire import (
@@ -46,11 +46,18 @@ from tritonpy_backend_c.wire import (
     Reader,
     Words,
 )
+from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 _KINDS = {"AUTO": 0, "CPU": 1, "GPU": 2, "MODEL": 3}
+_GROUP_KINDS = (  # by TRITONSERVER_InstanceGroupKind
+    ModelInstanceGroup.KIND_AUTO,
+    ModelInstanceGroup.KIND_CPU,
+    ModelInstanceGroup.KIND_GPU,
+    ModelInstanceGroup.KIND_MODEL,
+)
 _HEADER = 6  # words before the events of an execution
 
 
@@ -76,6 +83,18 @@ class CBackend(Backend):
         return config_from_json(
             text, f"the configuration that backend '{model.config.backend}' set"
         )
+
+    @classmethod
+    def preferred_groups(cls, model: ModelContext) -> list[ModelInstanceGroup]:
+        groups = model.config.instance_group
+        if groups and all(group.count > 0 for group in groups):
+            return []  # nothing is left open
+        here = chosen_runner(model, cls) == "thread"
+        found = preferred_groups(model) if here else preferred_groups_of(model)
+        return [
+            ModelInstanceGroup(kind=_GROUP_KINDS[each.kind], count=each.count, gpus=each.gpus)
+            for each in found
+        ]
 
     @classmethod
     def load(cls, model: ModelContext) -> CModel:

@@ -1,7 +1,8 @@
-"""Completion of a configuration by the backend, in a process of its own.
+"""What a backend says of a model before it is loaded, asked in a process of its own.
 
-The library of a backend may crash. A model that runs in worker processes is therefore also
-completed outside of the server.
+These are the configuration that it completes, and the instance groups that it prefers. The library
+of a backend may crash. A model that runs in worker processes is therefore also completed outside of
+the server.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ import msgspec
 
 from tritonpy import Engine, Internal, ModelContext, Unavailable, error_of
 from tritonpy.config import config_from_json, config_to_dict
+from tritonpy_backend_c.model import CModel, PreferredGroup, find_library, preferred_groups
 from tritonpy_backend_c.options import CBackendOptions
+
+# By backend, path of the library, its change and size, and the backend's settings.
+_groups: dict[tuple[str, str, int, int, str], list[PreferredGroup]] = {}
 
 
 class CompletionTask(msgspec.Struct):
@@ -33,12 +38,14 @@ class CompletionTask(msgspec.Struct):
     backend_directory: str | None
     settings: dict[str, str]
     default_max_batch_size: int
+    asks_groups: bool
 
 
 class CompletionResult(msgspec.Struct):
-    """The configuration that the backend set, as JSON, or an error."""
+    """The configuration that the backend set, as JSON, or its preferred groups, or an error."""
 
     config: str | None = None
+    groups: list[PreferredGroup] = []
     code: int = -1
     message: str = ""
 
@@ -49,6 +56,24 @@ def completed_config(model: ModelContext) -> str | None:
     Raises the backend's error, `Internal` if the process ends in another way, and `Unavailable` if
     the load is canceled.
     """
+    return _ask(model, asks_groups=False).config
+
+
+def preferred_groups_of(model: ModelContext) -> list[PreferredGroup]:
+    """Return the instance groups that the backend prefers. Raises as `completed_config` does.
+
+    The process starts once for each version of a library.
+    """
+    path = find_library(model).resolve()
+    file, options = path.stat(), model.options
+    settings = repr(options) if isinstance(options, CBackendOptions) else ""
+    key = (model.config.backend, str(path), file.st_mtime_ns, file.st_size, settings)
+    if key not in _groups:
+        _groups[key] = _ask(model, asks_groups=True).groups
+    return _groups[key]
+
+
+def _ask(model: ModelContext, asks_groups: bool) -> CompletionResult:
     options = model.options
     environment = options.environment if isinstance(options, CBackendOptions) else {}
     process = subprocess.Popen(
@@ -59,7 +84,7 @@ def completed_config(model: ModelContext) -> str | None:
         start_new_session=True,
     )
     with model.cancellation.calling(partial(_kill, process)), process:
-        output, _ = process.communicate(msgspec.json.encode(_task(model)))
+        output, _ = process.communicate(msgspec.json.encode(_task(model, asks_groups)))
     if model.cancellation.canceled:
         raise Unavailable(model.cancellation.reason)
     try:
@@ -74,7 +99,7 @@ def completed_config(model: ModelContext) -> str | None:
         ) from None
     if result.code >= 0:
         raise error_of(result.code, result.message)
-    return result.config
+    return result
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -82,7 +107,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _task(model: ModelContext) -> CompletionTask:
+def _task(model: ModelContext, asks_groups: bool) -> CompletionTask:
     options = model.options
     return CompletionTask(
         model.name,
@@ -93,6 +118,7 @@ def _task(model: ModelContext) -> CompletionTask:
         None if model.backend_directory is None else str(model.backend_directory),
         dict(options.settings) if isinstance(options, CBackendOptions) else {},
         model.default_max_batch_size,
+        asks_groups,
     )
 
 
@@ -109,7 +135,6 @@ def complete(text: bytes) -> CompletionResult:
     from pathlib import Path
 
     from tritonpy import TritonError
-    from tritonpy_backend_c.model import CModel
 
     task = msgspec.json.decode(text, type=CompletionTask)
     config = config_from_json(json.dumps(task.config), "the model's configuration")
@@ -128,9 +153,11 @@ def complete(text: bytes) -> CompletionResult:
         backend_directory=None if task.backend_directory is None else Path(task.backend_directory),
     )
     try:
+        if task.asks_groups:
+            return CompletionResult(groups=preferred_groups(model))
         opened = CModel(model, completes=True)
         result = CompletionResult(opened.changed_config())
         opened.close()
     except TritonError as error:
-        return CompletionResult(None, int(error.code), error.message)
+        return CompletionResult(code=int(error.code), message=error.message)
     return result

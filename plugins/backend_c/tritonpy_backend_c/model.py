@@ -24,8 +24,17 @@ log = logging.getLogger("tritonpy.backend")
 
 MEMORY_TYPES = ("CPU", "CPU_PINNED", "GPU")
 _MOST_USAGES = 64
+_MOST_GROUP_WORDS = 4096  # a list that is longer is ignored
 _backends: dict[tuple[str, str, str], int] = {}  # by name, path and settings
 _opening = threading.Lock()
+
+
+class PreferredGroup(msgspec.Struct):
+    """An instance group that a backend prefers; `kind` is a `TRITONSERVER_InstanceGroupKind`."""
+
+    kind: int
+    count: int
+    gpus: list[int]
 
 
 class CModel:
@@ -89,6 +98,22 @@ class CModel:
         except Exception as error:
             log.error("a model failed to close: %s", error)
         host().remove_model(self.number)
+
+
+def preferred_groups(model: ModelContext) -> list[PreferredGroup]:
+    """Open the backend of a model, and return the instance groups that it prefers, best first."""
+    library, number = host().library, host().add_model(model)
+    try:
+        backend = _open_backend(library, model, number)
+    finally:
+        host().remove_model(number)
+    words = np.zeros(_MOST_GROUP_WORDS, np.int64)
+    library.backend_groups(backend, words.ctypes.data, len(words))
+    values = iter(words.tolist())
+    return [
+        PreferredGroup(next(values), next(values), [next(values) for _ in range(next(values))])
+        for _ in range(next(values))
+    ]
 
 
 def read_usage(function: Any, handle: ctypes.c_void_p) -> list[MemoryUsage]:

@@ -44,7 +44,7 @@ def step(value: int, start: bool = False, end: bool = False) -> Inference:
 TOPIC = topic(
     "backends in C",
     "c_identity c_repeat c_total c_complete c_rules c_caller double "
-    "c_describe c_describe_profiles c_describe_model c_describe_default",
+    "c_describe c_describe_profiles c_describe_model c_describe_count c_describe_default",
     [
         *(
             exchange
@@ -81,8 +81,14 @@ TOPIC = topic(
         Exchange("complete: metadata", (get("/v2/models/c_complete"),)),
         *(
             exchange
-            for name in ("", "_profiles", "_model", "_default")
+            for name in ("", "_profiles", "_model")
             for exchange in both(f"describe{name}", number(f"c_describe{name}", 1))
+        ),
+        *(
+            Exchange(
+                f"describe{name}: configuration", (get(f"/v2/models/c_describe{name}/config"),)
+            )
+            for name in ("_model", "_count", "_default")
         ),
         *both("complete: an inference", number("c_complete", 1, (1, 1)), counted=False),
         Exchange("complete: refused", (load("refused"), IndexEntry("refused"), unload("refused"))),

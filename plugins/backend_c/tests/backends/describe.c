@@ -99,6 +99,17 @@ static TRITONSERVER_Error* respond(TRITONBACKEND_ModelInstance* instance,
   return TRITONBACKEND_ResponseSend(response, FINAL, NULL);
 }
 
+TRITONSERVER_Error* TRITONBACKEND_GetBackendAttribute(
+    TRITONBACKEND_Backend* backend, TRITONBACKEND_BackendAttribute* attributes) {
+  (void)backend;
+  const uint64_t devices[] = {0, 1};
+  CHECK(TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
+      attributes, TRITONSERVER_INSTANCEGROUPKIND_GPU, 3, devices, 2));
+  CHECK(TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
+      attributes, TRITONSERVER_INSTANCEGROUPKIND_CPU, 2, NULL, 0));
+  return NULL;
+}
+
 TRITONSERVER_Error* TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance* instance) {
   const char* name;
   bool passive;
