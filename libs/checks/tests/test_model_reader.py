@@ -51,6 +51,14 @@ def test_a_backend_that_is_not_installed_is_a_problem_of_its_own() -> None:
     assert codes(model) == ["B002"]
 
 
+def test_the_library_that_runtime_names_replaces_the_plugin_of_the_backend() -> None:
+    config = f'platform: "tensorrt_plan" backend: "tensorrt" runtime: "libtriton_own.so"\n{TENSORS}'
+    model = read(files("m", config, "1/weights", "libtriton_own.so"))["m"]
+    assert codes(model) == []
+    model = read(files("m", config, "1/weights"))["m"]
+    assert "B002" in codes(model)
+
+
 def ensemble(member: str, version: int = -1) -> str:
     return (
         f'platform: "ensemble"\n{TENSORS}ensemble_scheduling {{ step {{ model_name: "{member}" '

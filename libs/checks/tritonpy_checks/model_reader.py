@@ -207,7 +207,7 @@ class ModelReader:
             model.parameters = self.backends[config.backend].parameters
         known = [config.backend] if config.backend else []
         for name in known:
-            own = any(PurePath(file).name == library_name(name) for file in model.files)
+            own = _has_library(model, config.runtime or library_name(name))
             if name not in self.backends and not self.has_folder(name) and not own:
                 model.problems.append(Problem("B002", "backend", f"no plugin provides '{name}'"))
         return model
@@ -314,6 +314,11 @@ def _completes_itself(model: LintModel) -> bool:
     )
 
 
+def _has_library(model: LintModel, name: str) -> bool:
+    """Return whether `name` is a library of a backend in C in the model's own folder."""
+    return name.endswith(".so") and any(PurePath(file).name == name for file in model.files)
+
+
 def _version_problems(
     model: LintModel, config: ModelConfig, available: Sequence[int], missing: Sequence[int]
 ) -> Iterator[Problem]:
@@ -329,6 +334,8 @@ def _version_problems(
         return
     filename = config.default_model_filename
     if is_ensemble(config) or not filename or not model.is_complete:
+        return
+    if _has_library(model, config.runtime):  # it alone knows which files it needs
         return
     for version in model.versions:
         names = {config.default_model_filename, *config.cc_model_filenames.values()}
