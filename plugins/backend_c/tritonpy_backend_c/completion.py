@@ -20,9 +20,11 @@ import msgspec
 
 from tritonpy import Engine, Internal, ModelContext, Unavailable, error_of
 from tritonpy.config import config_from_json, config_to_dict
+from tritonpy_backend_c.elf import read_library
 from tritonpy_backend_c.model import CModel, PreferredGroup, find_library, preferred_groups
 from tritonpy_backend_c.options import CBackendOptions
 
+_PREFER = "TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup"
 # By backend, path of the library, its change and size, and the backend's settings.
 _groups: dict[tuple[str, str, int, int, str], list[PreferredGroup]] = {}
 
@@ -62,14 +64,15 @@ def completed_config(model: ModelContext) -> str | None:
 def preferred_groups_of(model: ModelContext) -> list[PreferredGroup]:
     """Return the instance groups that the backend prefers. Raises as `completed_config` does.
 
-    The process starts once for each version of a library.
+    The process starts once for each version of a library, if it calls the function at all.
     """
     path = find_library(model).resolve()
     file, options = path.stat(), model.options
     settings = repr(options) if isinstance(options, CBackendOptions) else ""
     key = (model.config.backend, str(path), file.st_mtime_ns, file.st_size, settings)
     if key not in _groups:
-        _groups[key] = _ask(model, asks_groups=True).groups
+        has_groups = _PREFER in read_library(path).undefined
+        _groups[key] = _ask(model, asks_groups=True).groups if has_groups else []
     return _groups[key]
 
 
