@@ -81,7 +81,7 @@ ON_EVERY_TRANSPORT = (
 )
 # Tiers whose packages are too large for the default environment, which has all others.
 _LARGE = {
-    "clouds": _framework("clouds", "plugins/repo_cloud"),
+    "clouds": _framework("clouds", "plugins/repo_cloud", "tests/offline_stores"),
     "torch": _framework(
         "torch", "plugins/backend_torch", "plugins/backend_python/tests/worker/api"
     ),
@@ -136,6 +136,8 @@ TIERS = {
                 "frameworks",
                 "gguf_models",
                 "language_models",
+                "offline_stores",
+                "ray_cluster",
             )
         ),
     ),
@@ -149,6 +151,7 @@ TIERS = {
     "conformance": Tier(("tests/conformance",)),
     # Images, charts and manifests.
     "deployment": Tier(("tests/deployment",), requirements=("tests/requirements-deployment.txt",)),
+    "ray": Tier(("tests/ray_cluster",), requirements=("tests/requirements-ray.txt",)),
     "frameworks": Tier(
         ("tests/frameworks",),
         packages=(
