@@ -16,6 +16,7 @@ from tritonpy_http_api.root_application import RootApplication
 
 if TYPE_CHECKING:
     from tritonpy_http_api.access import HttpAccess
+    from tritonpy_load_reports import LoadReport
 
 
 class HttpService:
@@ -38,6 +39,11 @@ class HttpService:
         self.calls = InferCalls(
             engine, loop, log, limit, context.tracer, options.max_body_bytes, context.memory
         )
+        if options.load_reports.always:
+            from tritonpy_load_reports import LoadReporter
+
+            reporter = LoadReporter(engine, log, self._on_load)
+            self.calls.report_load(reporter.note_response)
         self._root = RootApplication(
             engine, self.calls, log, bodies, make_flow_control, forward_unknown
         )
@@ -56,6 +62,9 @@ class HttpService:
             return LoggedApplication(dialect, self._log)
         self.mounts.is_served = True
         return LoggedApplication(_MountedApplications(self.application, self.mounts), self._log)
+
+    def _on_load(self, report: LoadReport) -> None:
+        self.calls.set_load(report.http_value())
 
     def import_routes(self) -> None:
         """Start to import the management routes. The server is ready without them."""

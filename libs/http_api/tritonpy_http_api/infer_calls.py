@@ -120,6 +120,16 @@ class InferCalls:
         self._sink = LoopSink(loop, self._on_response)
         self._inflight = 0
         self._idle = asyncio.Event()
+        self._load_header: list[tuple[bytes, bytes]] = []
+        self._note_response: Callable[[], None] | None = None
+
+    def report_load(self, note_response: Callable[[], None]) -> None:
+        """Call `note_response` for each response that reports the load."""
+        self._note_response = note_response
+
+    def set_load(self, value: bytes) -> None:
+        """Report this load with the next responses: the value of `endpoint-load-metrics`."""
+        self._load_header = [(b"endpoint-load-metrics", value)]
 
     async def drain(self) -> None:
         """Refuse new calls and wait until all calls in flight have their response."""
@@ -285,7 +295,11 @@ class InferCalls:
             raise Internal(f"expected a single response, got {call.responses}")
         if call.first_response.error is not None:
             raise call.first_response.error
-        return encode_infer(call.first_response, request.outputs, call.binary)
+        http_response = encode_infer(call.first_response, request.outputs, call.binary)
+        if self._note_response is not None:
+            http_response.headers = [*http_response.headers, *self._load_header]
+            self._note_response()
+        return http_response
 
     def _compress(self, call: HttpInferCall, http_response: HttpResponse, encoding: str) -> None:
         if http_response.size <= _INLINE_BELOW:

@@ -9,6 +9,7 @@ from msgspec import Meta
 from tritonpy.auth import Restriction, check_restrictions
 from tritonpy.config import ByteSize
 from tritonpy.frontend import HttpConnectionOptions, HttpTlsOptions
+from tritonpy_load_reports.report import LoadReportOptions
 
 
 class HttpApiOptions(HttpConnectionOptions, frozen=True):
@@ -72,6 +73,9 @@ class HttpApiOptions(HttpConnectionOptions, frozen=True):
             )
         ),
     ] = "refuse"
+    load_reports: Annotated[
+        LoadReportOptions, Meta(description="Load reports for load balancers (ORCA)")
+    ] = LoadReportOptions()
     restricted_apis: Annotated[
         tuple[Restriction, ...],
         Meta(description="Groups of calls that require a header with a secret value"),

@@ -15,6 +15,7 @@ from tritonpy.frontend import FrontendContext
 from tritonpy_frontend_grpc.decompression import LIMIT
 from tritonpy_frontend_grpc.service import InferenceService
 from tritonpy_frontend_grpc.stream import ResponseWindow
+from tritonpy_load_reports.report import LoadReportOptions
 
 if TYPE_CHECKING:
     from tritonpy_frontend_grpc.access import GrpcAccess
@@ -58,6 +59,9 @@ class GrpcCallOptions(Options, frozen=True):
             )
         ),
     ] = False
+    load_reports: Annotated[
+        LoadReportOptions, Meta(description="load reports for load balancers (ORCA)")
+    ] = LoadReportOptions()
     restricted_apis: Annotated[
         tuple[Restriction, ...],
         Meta(
@@ -90,6 +94,10 @@ def make_service(
     limit, most = options.max_decompressed_size, options.max_body_bytes
     service = make(engine, window, context.log, access, limit, context.tracer, context.memory, most)
     service.model_ready_errors = options.model_ready_errors
+    if options.load_reports.always:
+        from tritonpy_load_reports import LoadReporter
+
+        service.report_load(LoadReporter(engine, context.log, service.set_load).note_response)
     return service
 
 

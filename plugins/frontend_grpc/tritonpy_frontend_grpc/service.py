@@ -55,6 +55,7 @@ from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 if TYPE_CHECKING:
     from tritonpy_frontend_grpc.access import GrpcAccess
     from tritonpy_frontend_grpc.call import GrpcCall, InferCall, Metadata, StreamingCall
+    from tritonpy_load_reports import LoadReport
 
 
 _MAX_DECOMPRESSIONS = 2  # concurrent decompressions; bounds the memory of decompressed messages
@@ -88,6 +89,9 @@ class InferenceService:
         )  # messages up to this size need no checks
         self._decompression_slots = asyncio.Semaphore(_MAX_DECOMPRESSIONS)
         self.model_ready_errors = False  # whether ModelReady fails for an unknown model
+        self.load_report = b""  # the encoded load of the server, for trailing metadata
+        self.load_end_block: bytes | None = None  # the HTTP/2 block that ends a response with it
+        self.note_response: Callable[[], None] | None = None
         self._engine = engine
         self._limit = limit
         self._access = access
@@ -102,6 +106,15 @@ class InferenceService:
         self._decoupled_sink = StreamSink(self._loop, self._deliver)
         self._calls: set[StreamCall] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def report_load(self, note_response: Callable[[], None]) -> None:
+        """Call `note_response` for each response that reports the load."""
+        self.note_response = note_response
+
+    def set_load(self, report: LoadReport) -> None:
+        """Report this load with the next responses."""
+        self.load_report = report.encode()
+        self.load_end_block = None
 
     async def drain(self) -> None:
         """Refuse inference from now on, and wait for the requests in flight."""

@@ -16,6 +16,7 @@ from tritonpy_frontend_grpc.grpcio.aio_compression import CompressionSettings, c
 from tritonpy_frontend_grpc.management import MANAGEMENT
 from tritonpy_frontend_grpc.service import InferenceService
 from tritonpy_frontend_grpc.status import rpc_status
+from tritonpy_load_reports.report import GRPC_METADATA
 from tritonpy_protos import METHODS, SERVICE, Method
 
 _STATUS_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
@@ -71,6 +72,10 @@ def _infer(
             await abort(context, result)
         if algorithm is not None:
             await compress(context, algorithm)
+        if service.note_response is not None:
+            service.note_response()
+            if service.load_report:
+                context.set_trailing_metadata(((GRPC_METADATA, service.load_report),))
         if len(result) > RequestMemory.UNCOUNTED:  # grpc buffers it until the client reads
             unsent = await _reserved(service.memory, context, len(result))
             call_when_done(context, unsent.shrink)

@@ -32,6 +32,7 @@ from tritonpy_frontend_grpc.h2.response_headers import (
     END,
     START,
     compressed_headers,
+    load_end_block,
     refusal_block,
     response_head_block,
     status_and_trailers,
@@ -153,7 +154,8 @@ class H2InferCall(H2Call, InferCall, Receiver):
         elif self.compression is not None:
             self._finishing = asyncio.create_task(self._finish_compressed(result, self.compression))
         else:
-            self._stream.send(START, (prefix(result), result), END)
+            end = END if self._service.note_response is None else load_end_block(self._service)
+            self._stream.send(START, (prefix(result), result), end)
             self.done()
 
     def fail(self, error: TritonError) -> None:
@@ -217,7 +219,8 @@ class H2InferCall(H2Call, InferCall, Receiver):
 
     async def _finish_compressed(self, result: bytes, compression: Compression) -> None:
         frame = await frame_message(result, compression)
-        self._stream.send(response_head_block(compressed_headers(compression.name)), (frame,), END)
+        end = END if self._service.note_response is None else load_end_block(self._service)
+        self._stream.send(response_head_block(compressed_headers(compression.name)), (frame,), end)
         self.done()
 
     # A message with a buffer of its own

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from tritonpy import TritonError
 from tritonpy_frontend_grpc.h2.head import CONTENT_TYPE, Headers, UnknownCompression
 from tritonpy_frontend_grpc.status import rpc_status
 from tritonpy_http2 import encode
+from tritonpy_load_reports.report import GRPC_METADATA
+
+if TYPE_CHECKING:
+    from tritonpy_frontend_grpc.service import InferenceService
 
 RESPONSE_HEADERS: Headers = ((b"content-type", CONTENT_TYPE),)
 """Headers of a response with uncompressed messages."""
@@ -58,6 +64,17 @@ def refusal_block(trailers: Headers) -> bytes:
 def trailer_block(trailers: Headers) -> bytes:
     """Return the block that ends a response."""
     return END if trailers is OK_TRAILERS else encode(list(trailers))
+
+
+def load_end_block(service: InferenceService) -> bytes:
+    """Return the block that ends a response of a server that reports its load."""
+    if service.note_response is not None:
+        service.note_response()
+    if service.load_end_block is None:
+        # gRPC sends binary metadata as base64 without padding
+        text = base64.b64encode(service.load_report).rstrip(b"=")
+        service.load_end_block = encode([*OK_TRAILERS, (GRPC_METADATA.encode(), text)])
+    return service.load_end_block if service.load_report else END
 
 
 START = response_head_block(RESPONSE_HEADERS)
