@@ -1,0 +1,139 @@
+"""What is known of the servers: which are ready, and which models each has ready."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import socket
+import ssl
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from tritonpy_balance.options import Backend, BalanceOptions, InvalidBackend, parse_backend
+
+TIMEOUT_S = 2.0
+_POLLERS = 16
+_LOG = logging.getLogger("tritonpy.balance")
+
+
+class ServerState(msgspec.Struct, frozen=True):
+    """One server: whether it is ready, its ready models, and which of them serve sequences.
+
+    `models` is None if the server does not list them: then it is taken to have every model.
+    """
+
+    backend: Backend
+    ready: bool
+    models: frozenset[str] | None = None
+    sequences: frozenset[str] = frozenset()
+
+
+class BackendSource:
+    """The servers of the options; a file and a DNS name are read again on each call.
+
+    What cannot be read leaves the servers as they are.
+    """
+
+    def __init__(self, options: BalanceOptions) -> None:
+        self._options = options
+        self._known: tuple[Backend, ...] = ()
+
+    def read(self) -> tuple[Backend, ...]:
+        """Return the servers. Raises InvalidBackend or OSError if none was ever known."""
+        try:
+            found = tuple(dict.fromkeys(self._read()))
+        except (InvalidBackend, OSError) as error:
+            if not self._known:
+                raise
+            _LOG.warning("the servers stay as they are: %s", error)
+            return self._known
+        self._known = found
+        return found
+
+    def _read(self) -> list[Backend]:
+        options = self._options
+        if options.file:
+            lines = Path(options.file).read_text(encoding="utf-8").splitlines()
+            texts = [line.partition("#")[0].strip() for line in lines]
+            found = [parse_backend(text) for text in texts if text]
+            if not found:
+                raise InvalidBackend(f"{options.file} names no server")
+            return found
+        if options.dns:
+            named = parse_backend(options.dns)
+            addresses = socket.getaddrinfo(named.host, named.http, type=socket.SOCK_STREAM)
+            hosts = sorted({str(each[4][0]) for each in addresses})
+            return [Backend(host, named.http, named.grpc) for host in hosts]
+        return [parse_backend(text) for text in options.backends]
+
+
+class ServerPoller:
+    """Asks servers for their state; remembers the configurations of models."""
+
+    def __init__(self, options: BalanceOptions) -> None:
+        self._threads = ThreadPoolExecutor(_POLLERS, thread_name_prefix="balance-poll")
+        self._context: ssl.SSLContext | None = None
+        if options.server_tls:
+            self._context = ssl.create_default_context(cafile=options.server_ca or None)
+            # Envoy compares the names; here the answers only choose among its servers
+            self._context.check_hostname = False
+        self._sequences: dict[tuple[str, str], bool] = {}
+
+    def poll(self, backends: Sequence[Backend]) -> list[ServerState]:
+        """Return the state of each server, in their order; a silent server is not ready."""
+        return list(self._threads.map(self._state, backends))
+
+    def close(self) -> None:
+        """Wait for polls."""
+        self._threads.shutdown()
+
+    def _state(self, backend: Backend) -> ServerState:
+        connection = self._connection(backend)
+        try:
+            if self._call(connection, "GET", "/v2/health/ready")[0] != 200:
+                return ServerState(backend, False)
+            status, index = self._call(
+                connection, "POST", "/v2/repository/index", json.dumps({"ready": True})
+            )
+            if status != 200 or not isinstance(index, list):
+                return ServerState(backend, True)
+            names = frozenset(str(each.get("name", "")) for each in index)
+            serves = {name for name in names if self._serves_sequences(connection, backend, name)}
+            return ServerState(backend, True, names, frozenset(serves))
+        except (OSError, http.client.HTTPException, ValueError):
+            return ServerState(backend, False)
+        finally:
+            connection.close()
+
+    def _serves_sequences(
+        self, connection: http.client.HTTPConnection, backend: Backend, name: str
+    ) -> bool:
+        key = backend.name, name
+        if key not in self._sequences:
+            path = f"/v2/models/{quote(name, safe='')}/config"
+            status, config = self._call(connection, "GET", path)
+            if status != 200 or not isinstance(config, Mapping):
+                return False
+            self._sequences[key] = "sequence_batching" in config
+        return self._sequences[key]
+
+    def _connection(self, backend: Backend) -> http.client.HTTPConnection:
+        if self._context is not None:
+            return http.client.HTTPSConnection(
+                backend.host, backend.http, timeout=TIMEOUT_S, context=self._context
+            )
+        return http.client.HTTPConnection(backend.host, backend.http, timeout=TIMEOUT_S)
+
+    def _call(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: str = ""
+    ) -> tuple[int, Any]:
+        connection.request(method, path, body or None)
+        response = connection.getresponse()
+        content = response.read()
+        return response.status, json.loads(content) if content else None
