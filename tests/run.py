@@ -2,10 +2,10 @@
 
 Each tier with further requirements has its own environment under .test-venv/, layered on the
 default one; later runs reuse it. Arguments after `--` go to pytest: `python3 tests/run.py
-packages -- -k batching`. Without any argument, long suites are sampled by a printed seed; `--all`
-runs everything. With several tiers and cores, three tiers run at a time (`--at-once 1` runs them in
-order), because they wait most of the time. The output of a tier then appears when the tier has
-ended.
+packages -- -k batching`. Without any argument, long suites are sampled by a printed seed, and some
+tiers with heavy packages take turns by another one; `--all` runs everything. With several tiers and
+cores, three tiers run at a time (`--at-once 1` runs them in order), because they wait most of the
+time. The output of a tier then appears when the tier has ended.
 
 Up to five failed tests of a tier are repeated once when all tiers have ended. Those that then pass
 are printed as flaky: they depend on the load of the machine, which is a defect of the test.
@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import SystemRandom
+from random import Random, SystemRandom
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -191,6 +191,10 @@ TIERS = {
 }
 
 
+# Tiers whose environments take long to make. The plain test command runs some of them in turn.
+ROTATING = ("vllm", "deployment", "ray", "compiled")
+ROTATING_AT_ONCE = 2
+ROTATION_SEED = "TRITONPY_ROTATION_SEED"
 # What the plain test command runs of the suites that take longest, by seeds that are printed.
 SHARES = {"TRITONPY_CONFORMANCE_SHARE": "0.12", "TRITONPY_SUITE_SHARE": "0.3"}
 SEEDS = ("TRITONPY_CONFORMANCE_SEED", "TRITONPY_SUITE_SEED")
@@ -220,6 +224,8 @@ def main() -> int:
     for variable in SEEDS:  # the same for all tiers and for a repetition
         os.environ.setdefault(variable, str(SystemRandom().randrange(1 << 32)))
     chosen = arguments.tiers or list(TIERS)
+    if not (arguments.all or arguments.tiers or rest):
+        chosen = _rotated(chosen)
     unknown = [name for name in chosen if name not in TIERS]
     if unknown:
         parser.error(f"no tier '{unknown[0]}', there are: {', '.join(TIERS)}")
@@ -230,6 +236,19 @@ def main() -> int:
         status, minutes = results[name]
         print(f"tier {name}: {'passed' if status == 0 else 'FAILED'} in {minutes:.1f} min")
     return max(status for status, _ in results.values())
+
+
+def _rotated(tiers: Sequence[str]) -> list[str]:
+    """Return the tiers of this run: some of `ROTATING`, by a seed that is printed, and all others."""
+    seed = int(os.environ.setdefault(ROTATION_SEED, str(SystemRandom().randrange(1 << 32))))
+    taken = Random(seed).sample(ROTATING, ROTATING_AT_ONCE)
+    omitted = [name for name in ROTATING if name not in taken]
+    print(
+        f"{ROTATION_SEED}={seed} runs {', '.join(taken)} and leaves out {', '.join(omitted)}; "
+        "--all runs every tier",
+        flush=True,
+    )
+    return [name for name in tiers if name not in omitted]
 
 
 def _run_all(

@@ -14,7 +14,7 @@ import pytest
 from tests.balance.conftest import backend_of, wait_for_servers, wait_until
 from tests.balance.test_balance import Load
 
-HOST, GUEST = "10.213.7.1", "10.213.7.2"
+HERE, OTHER = "10.213.7.1", "10.213.7.2"
 
 
 def ip(*arguments: str) -> None:
@@ -23,7 +23,7 @@ def ip(*arguments: str) -> None:
 
 @pytest.fixture
 def machine() -> Iterator[str]:
-    """The name of a network namespace with the address GUEST."""
+    """The name of a network namespace with the address OTHER."""
     if os.geteuid() or not shutil.which("ip"):
         pytest.skip("needs root and the command ip: network namespaces")
     name = f"tritonpy{os.getpid()}"
@@ -34,10 +34,10 @@ def machine() -> Iterator[str]:
         pytest.skip("needs the right to make network namespaces")
     try:
         ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", name)
-        ip("addr", "add", f"{HOST}/24", "dev", link)
+        ip("addr", "add", f"{HERE}/24", "dev", link)
         ip("link", "set", link, "up")
         for command in (
-            ("addr", "add", f"{GUEST}/24", "dev", "eth0"), ("link", "set", "eth0", "up"),
+            ("addr", "add", f"{OTHER}/24", "dev", "eth0"), ("link", "set", "eth0", "up"),
             ("link", "set", "lo", "up"),
         ):  # fmt: skip
             ip("-n", name, *command)
@@ -55,11 +55,11 @@ def test_a_partition_loses_no_inference(
     under = ("ip", "netns", "exec", name)
     path = cluster._models.path
     flags = (
-        f"--model-repository={path}", f"--http-address={GUEST}", f"--grpc-address={GUEST}",
+        f"--model-repository={path}", f"--http-address={OTHER}", f"--grpc-address={OTHER}",
         "--http-port=8000", "--grpc-port=8001", "--metrics-port=0",
     )  # fmt: skip
     cluster._stack.enter_context(cluster._serve(*flags, under=under, ports=False))
-    backends = (backend_of(near), f"{GUEST}:8000:8001")
+    backends = (backend_of(near), f"{OTHER}:8000:8001")
     with balance(backends) as balancer:
         with Load(balancer.port, protocol) as load:
             wait_until(lambda: load.count > 300, "load", balancer)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tritonpy_balance.envoy_config import clusters
-from tritonpy_balance.options import Backend, BalanceOptions, InvalidBackend, parse_backend
+from tritonpy_balance.options import BalanceOptions, InvalidBackend, ServerAddress, parse_backend
 from tritonpy_balance.routes import make_table, route_configuration
-from tritonpy_balance.servers import BackendSource, ServerState
+from tritonpy_balance.servers import BackendSource, ServerStatus
 
-A, B, C = (Backend("h", port, port + 1) for port in (1, 3, 5))
+A, B, C = (ServerAddress("h", port, port + 1) for port in (1, 3, 5))
 
 
 def state(backend, *models, sequences=(), ready=True):
-    return ServerState(backend, ready, frozenset(models), frozenset(sequences))
+    return ServerStatus(backend, ready, frozenset(models), frozenset(sequences))
 
 
 def test_servers_with_equal_models_are_one_pool():
@@ -29,7 +29,7 @@ def test_a_model_of_some_servers_has_a_pool_that_similar_models_share():
 
 
 def test_unready_servers_and_servers_without_an_index_do_not_split_models():
-    silent = ServerState(C, True)
+    silent = ServerStatus(C, True)
     table = make_table([state(A, "x"), state(B, ready=False), silent])
     assert table.pools[0].backends == (A, B, C)
     assert table.models == ()
@@ -63,7 +63,7 @@ def test_only_inference_is_repeated_whatever_happens():
     assert when["/v2/models/s", False] is None
 
 
-def test_calls_that_change_a_server_are_refused_unless_told_otherwise():
+def test_calls_that_change_a_server_are_refused_by_default():
     table = make_table([state(A)])
     refused = [route for route in routes(table) if "direct_response" in route]
     paths = {
@@ -106,9 +106,9 @@ def test_each_pool_has_a_cluster_per_protocol(policy):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a:1", Backend("a", 1, 1)),
-        ("a:1:2", Backend("a", 1, 2)),
-        (" [::1]:8000:8001 ", Backend("::1", 8000, 8001)),
+        ("a:1", ServerAddress("a", 1, 1)),
+        ("a:1:2", ServerAddress("a", 1, 2)),
+        (" [::1]:8000:8001 ", ServerAddress("::1", 8000, 8001)),
     ],
 )
 def test_backends(text, expected):
@@ -139,4 +139,4 @@ def test_a_file_of_servers_is_read_again_and_mistakes_change_nothing(tmp_path):
 
 def test_a_name_has_a_server_per_address():
     (found,) = BackendSource(BalanceOptions(dns="127.0.0.1:8000:8001")).read()
-    assert found == Backend("127.0.0.1", 8000, 8001)
+    assert found == ServerAddress("127.0.0.1", 8000, 8001)

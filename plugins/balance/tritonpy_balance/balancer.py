@@ -12,8 +12,8 @@ from typing import Self
 from tritonpy import StartupError
 from tritonpy_balance.envoy_process import EnvoyProcess
 from tritonpy_balance.options import BalanceOptions, InvalidBackend
-from tritonpy_balance.routes import RouteTable, make_table
-from tritonpy_balance.servers import BackendSource, ServerPoller, ServerState
+from tritonpy_balance.routes import ModelRoutes, make_table
+from tritonpy_balance.servers import BackendSource, ServerPoller, ServerStatus
 
 _LOG = logging.getLogger("tritonpy.balance")
 
@@ -32,7 +32,7 @@ class Balancer:
         folder = Path(options.folder or self._temporary.name)
         folder.mkdir(parents=True, exist_ok=True)
         self.envoy = EnvoyProcess(options, folder.resolve())
-        self._table: RouteTable | None = None
+        self._table: ModelRoutes | None = None
         self._ready: dict[str, bool] = {}
         self._stopping = threading.Event()
 
@@ -86,7 +86,7 @@ class Balancer:
         """End `run`, from any thread or signal handler."""
         self._stopping.set()
 
-    def _poll(self) -> list[ServerState]:
+    def _poll(self) -> list[ServerStatus]:
         states = self._poller.poll(self._source.read())
         now = {state.backend.name: state.ready for state in states}
         for name, ready in now.items():

@@ -10,13 +10,38 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tritonpy_balance.options import Backend, BalanceOptions
-from tritonpy_balance.routes import EXTRACTION, MODEL_HEADER, SERVICE, Pool
+from tritonpy_balance.options import BalanceOptions, ServerAddress
+from tritonpy_balance.routes import EXTRACTION, MODEL_HEADER, SERVICE, ServerPool
 
 _TYPE = "type.googleapis.com/envoy"
 _MANAGER = f"{_TYPE}.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 _MAX_REQUESTS = 1 << 20
 _MAX_CONNECTIONS = 50_000
+_FAULTS: dict[str, Any] = {
+    "outlier_detection": {
+        # only faults of the connection: an overloaded model's 503 says nothing of the server
+        "split_external_local_origin_errors": True,
+        "consecutive_local_origin_failure": 2,
+        "enforcing_consecutive_5xx": 0,
+        "enforcing_consecutive_gateway_failure": 0,
+        "enforcing_success_rate": 0,
+        "enforcing_local_origin_success_rate": 0,
+        "interval": "0.5s",
+        "base_ejection_time": "2s",
+        "max_ejection_percent": 67,
+    },
+    "circuit_breakers": {
+        "thresholds": [
+            {
+                **dict.fromkeys(
+                    ("max_connections", "max_pending_requests", "max_requests"), _MAX_REQUESTS
+                ),
+                "retry_budget": {"budget_percent": {"value": 100}, "min_retry_concurrency": 1000},
+            }
+        ]
+    },
+}
+"""Which servers are left out for a while, and how much may be in flight."""
 # Routes are chosen again when the name of the model is known.
 _LUA = f"""
 function envoy_on_request(handle)
@@ -237,7 +262,7 @@ def _tls_context(options: BalanceOptions, protocols: list[str]) -> dict[str, Any
     return context
 
 
-def clusters(pools: Sequence[Pool], options: BalanceOptions) -> dict[str, Any]:
+def clusters(pools: Sequence[ServerPool], options: BalanceOptions) -> dict[str, Any]:
     """Return the clusters of all pools as Envoy reads them from a file."""
     resources = [_cluster(pool, kind, options) for pool in pools for kind in ("http", "grpc")]
     return _response("cluster.v3.Cluster", resources)
@@ -252,7 +277,7 @@ def _response(kind: str, resources: list[dict[str, Any]]) -> dict[str, Any]:
     return {"resources": [{"@type": f"{_TYPE}.config.{kind}", **each} for each in resources]}
 
 
-def _cluster(pool: Pool, kind: str, options: BalanceOptions) -> dict[str, Any]:
+def _cluster(pool: ServerPool, kind: str, options: BalanceOptions) -> dict[str, Any]:
     is_grpc = kind == "grpc"
     name = f"{kind}-{pool.name}"
     protocol: dict[str, Any] = {"http_protocol_options": {}}
@@ -275,30 +300,7 @@ def _cluster(pool: Pool, kind: str, options: BalanceOptions) -> dict[str, Any]:
             }
         },
         "health_checks": [_health_check(is_grpc, options)],
-        "outlier_detection": {
-            # only faults of the connection: an overloaded model's 503 says nothing of the server
-            "split_external_local_origin_errors": True,
-            "consecutive_local_origin_failure": 2,
-            "enforcing_consecutive_5xx": 0,
-            "enforcing_consecutive_gateway_failure": 0,
-            "enforcing_success_rate": 0,
-            "enforcing_local_origin_success_rate": 0,
-            "interval": "0.5s",
-            "base_ejection_time": "2s",
-            "max_ejection_percent": 67,
-        },
-        "circuit_breakers": {
-            "thresholds": [
-                {
-                    **dict.fromkeys(
-                        ("max_connections", "max_pending_requests", "max_requests"), _MAX_REQUESTS
-                    ),
-                    "retry_budget": {
-                        "budget_percent": {"value": 100}, "min_retry_concurrency": 1000
-                    },
-                }
-            ]
-        },
+        **_FAULTS,
         # A machine that vanished sends no reset: its connections end after about five seconds.
         "upstream_connection_options": {
             "tcp_keepalive": {"keepalive_probes": 3, "keepalive_time": 2, "keepalive_interval": 1}
@@ -315,7 +317,7 @@ def _cluster(pool: Pool, kind: str, options: BalanceOptions) -> dict[str, Any]:
     return cluster
 
 
-def _policy(pool: Pool, options: BalanceOptions) -> dict[str, Any]:
+def _policy(pool: ServerPool, options: BalanceOptions) -> dict[str, Any]:
     # Envoy otherwise keeps calling a failed server for up to a second.
     common = {"healthy_panic_threshold": {"value": 0}, "update_merge_window": "0s"}
     slow = {"slow_start_config": {"slow_start_window": f"{options.slow_start_s}s"}}
@@ -351,7 +353,7 @@ def _policy(pool: Pool, options: BalanceOptions) -> dict[str, Any]:
     }
 
 
-def _endpoint(backend: Backend, is_grpc: bool) -> dict[str, Any]:
+def _endpoint(backend: ServerAddress, is_grpc: bool) -> dict[str, Any]:
     port = backend.grpc if is_grpc else backend.http
     return {
         "endpoint": {"address": {"socket_address": {"address": backend.host, "port_value": port}}}
@@ -375,7 +377,7 @@ def _health_check(is_grpc: bool, options: BalanceOptions) -> dict[str, Any]:
     return check
 
 
-def _upstream_tls(pool: Pool, options: BalanceOptions, is_grpc: bool) -> dict[str, Any]:
+def _upstream_tls(pool: ServerPool, options: BalanceOptions, is_grpc: bool) -> dict[str, Any]:
     """Return how connections to servers are encrypted, and what their certificates must have.
 
     That is the name of the options, or the server's own name. Addresses have none to compare.

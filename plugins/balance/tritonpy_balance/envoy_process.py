@@ -18,7 +18,7 @@ from google.protobuf import descriptor_pb2
 from tritonpy import StartupError
 from tritonpy_balance import envoy_config
 from tritonpy_balance.options import BalanceOptions
-from tritonpy_balance.routes import RouteTable, route_configuration
+from tritonpy_balance.routes import ModelRoutes, route_configuration
 from tritonpy_protos import grpc_service_pb2, model_config_pb2
 
 _START_S = 20.0
@@ -51,7 +51,7 @@ class EnvoyProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._clusters: set[str] = set()
 
-    def start(self, table: RouteTable) -> None:
+    def start(self, table: ModelRoutes) -> None:
         """Start Envoy and return when it listens. Raises StartupError with Envoy's message."""
         import envoy
 
@@ -79,7 +79,7 @@ class EnvoyProcess:
             )  # fmt: skip
         self._wait_until_ready()
 
-    def apply(self, table: RouteTable) -> None:
+    def apply(self, table: ModelRoutes) -> None:
         """Use another table. Routes follow when Envoy knows their clusters."""
         self._write_clusters(table)
         names = {f"{kind}-{pool.name}" for pool in table.pools for kind in ("http", "grpc")}
@@ -159,10 +159,10 @@ class EnvoyProcess:
         finally:
             connection.close()
 
-    def _write_clusters(self, table: RouteTable) -> None:
+    def _write_clusters(self, table: ModelRoutes) -> None:
         self._write("clusters.json", envoy_config.clusters(table.pools, self._options))
 
-    def _write_routes(self, table: RouteTable) -> None:
+    def _write_routes(self, table: ModelRoutes) -> None:
         configuration = route_configuration(table, self._options)
         self._write("routes.json", envoy_config.routes_file(configuration))
 

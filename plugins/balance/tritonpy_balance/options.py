@@ -13,7 +13,7 @@ class InvalidBackend(Exception):
     """A text that names no server."""
 
 
-class Backend(msgspec.Struct, frozen=True, order=True):
+class ServerAddress(msgspec.Struct, frozen=True, order=True):
     """A server: the port `http` for HTTP, and `grpc` for gRPC, which may be the same."""
 
     host: str
@@ -60,7 +60,7 @@ class BalanceOptions(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = ""
 
 
-def parse_backend(text: str) -> Backend:
+def parse_backend(text: str) -> ServerAddress:
     """Return the server that `HOST:PORT` or `HOST:HTTP_PORT:GRPC_PORT` names.
 
     Raises InvalidBackend for any other text.
@@ -73,7 +73,7 @@ def parse_backend(text: str) -> Backend:
     numbers = ports.split(":")
     if not host or len(numbers) > 2 or not all(_is_port(each) for each in numbers):
         raise InvalidBackend(f"'{text}': expected HOST:PORT or HOST:HTTP_PORT:GRPC_PORT")
-    return Backend(host, int(numbers[0]), int(numbers[-1]))
+    return ServerAddress(host, int(numbers[0]), int(numbers[-1]))
 
 
 def _is_port(text: str) -> bool:

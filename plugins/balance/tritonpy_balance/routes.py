@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from tritonpy_balance.options import Backend, BalanceOptions
-from tritonpy_balance.servers import ServerState
+from tritonpy_balance.options import BalanceOptions, ServerAddress
+from tritonpy_balance.servers import ServerStatus
 
 SERVICE = "/inference.GRPCInferenceService/"
 MODEL_HEADER, SEQUENCE_HEADER = "x-model", "x-sequence-id"
@@ -37,13 +37,13 @@ _REFUSAL = (
 )
 
 
-class Pool(msgspec.Struct, frozen=True, order=True):
+class ServerPool(msgspec.Struct, frozen=True, order=True):
     """Servers that share calls; `sticky`: by sequence.
 
     Its clusters are `http-NAME` and `grpc-NAME`.
     """
 
-    backends: tuple[Backend, ...]
+    backends: tuple[ServerAddress, ...]
     sticky: bool = False
     is_default: bool = False
 
@@ -57,16 +57,16 @@ class Pool(msgspec.Struct, frozen=True, order=True):
         return f"{'sequences' if self.sticky else 'some'}-{digest}"
 
 
-class RouteTable(msgspec.Struct, frozen=True):
+class ModelRoutes(msgspec.Struct, frozen=True):
     """The pools, of which the first has every server, and the models with a pool of their own."""
 
-    pools: tuple[Pool, ...]
-    models: tuple[tuple[str, Pool], ...]
+    pools: tuple[ServerPool, ...]
+    models: tuple[tuple[str, ServerPool], ...]
 
 
-def make_table(states: Sequence[ServerState]) -> RouteTable:
+def make_table(states: Sequence[ServerStatus]) -> ModelRoutes:
     """Return where the calls of each model go."""
-    everything = Pool(tuple(state.backend for state in states), is_default=True)
+    everything = ServerPool(tuple(state.backend for state in states), is_default=True)
     ready = [state for state in states if state.ready]
     listed = [state for state in ready if state.models is not None]
     names = sorted({name for state in listed for name in state.models or ()})
@@ -77,12 +77,12 @@ def make_table(states: Sequence[ServerState]) -> RouteTable:
         if sticky or len(holders) < len(ready):
             # a sticky pool has the unready servers, too: their sequences stay theirs
             chosen = states if sticky and len(holders) == len(ready) else holders
-            models.append((name, Pool(tuple(each.backend for each in chosen), sticky)))
+            models.append((name, ServerPool(tuple(each.backend for each in chosen), sticky)))
     own = sorted({pool for _, pool in models})
-    return RouteTable((everything, *own), tuple(models))
+    return ModelRoutes((everything, *own), tuple(models))
 
 
-def route_configuration(table: RouteTable, options: BalanceOptions) -> dict[str, Any]:
+def route_configuration(table: ModelRoutes, options: BalanceOptions) -> dict[str, Any]:
     """Return Envoy's route configuration for a table."""
     default = table.pools[0]
     routes = [] if options.management else _refusals()
@@ -114,7 +114,7 @@ def route_configuration(table: RouteTable, options: BalanceOptions) -> dict[str,
     return {"name": "servers", "virtual_hosts": [host], "validate_clusters": False}
 
 
-def _model_routes(name: str, pool: Pool, options: BalanceOptions) -> list[dict[str, Any]]:
+def _model_routes(name: str, pool: ServerPool, options: BalanceOptions) -> list[dict[str, Any]]:
     retries = None if pool.sticky else _repeatable(options)
     header = {"name": MODEL_HEADER, "string_match": {"exact": name}}
     path = {"path_separated_prefix": f"/v2/models/{quote(name, safe='')}"}

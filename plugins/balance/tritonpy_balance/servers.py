@@ -15,20 +15,20 @@ from urllib.parse import quote
 
 import msgspec
 
-from tritonpy_balance.options import Backend, BalanceOptions, InvalidBackend, parse_backend
+from tritonpy_balance.options import BalanceOptions, InvalidBackend, ServerAddress, parse_backend
 
 TIMEOUT_S = 2.0
 _POLLERS = 16
 _LOG = logging.getLogger("tritonpy.balance")
 
 
-class ServerState(msgspec.Struct, frozen=True):
+class ServerStatus(msgspec.Struct, frozen=True):
     """One server: whether it is ready, its ready models, and which of them serve sequences.
 
     `models` is None if the server does not list them: then it is taken to have every model.
     """
 
-    backend: Backend
+    backend: ServerAddress
     ready: bool
     models: frozenset[str] | None = None
     sequences: frozenset[str] = frozenset()
@@ -42,9 +42,9 @@ class BackendSource:
 
     def __init__(self, options: BalanceOptions) -> None:
         self._options = options
-        self._known: tuple[Backend, ...] = ()
+        self._known: tuple[ServerAddress, ...] = ()
 
-    def read(self) -> tuple[Backend, ...]:
+    def read(self) -> tuple[ServerAddress, ...]:
         """Return the servers. Raises InvalidBackend or OSError if none was ever known."""
         try:
             found = tuple(dict.fromkeys(self._read()))
@@ -56,7 +56,7 @@ class BackendSource:
         self._known = found
         return found
 
-    def _read(self) -> list[Backend]:
+    def _read(self) -> list[ServerAddress]:
         options = self._options
         if options.file:
             lines = Path(options.file).read_text(encoding="utf-8").splitlines()
@@ -69,7 +69,7 @@ class BackendSource:
             named = parse_backend(options.dns)
             addresses = socket.getaddrinfo(named.host, named.http, type=socket.SOCK_STREAM)
             hosts = sorted({str(each[4][0]) for each in addresses})
-            return [Backend(host, named.http, named.grpc) for host in hosts]
+            return [ServerAddress(host, named.http, named.grpc) for host in hosts]
         return [parse_backend(text) for text in options.backends]
 
 
@@ -85,7 +85,7 @@ class ServerPoller:
             self._context.check_hostname = False
         self._sequences: dict[tuple[str, str], bool] = {}
 
-    def poll(self, backends: Sequence[Backend]) -> list[ServerState]:
+    def poll(self, backends: Sequence[ServerAddress]) -> list[ServerStatus]:
         """Return the state of each server, in their order; a silent server is not ready."""
         return list(self._threads.map(self._state, backends))
 
@@ -93,26 +93,26 @@ class ServerPoller:
         """Wait for polls."""
         self._threads.shutdown()
 
-    def _state(self, backend: Backend) -> ServerState:
+    def _state(self, backend: ServerAddress) -> ServerStatus:
         connection = self._connection(backend)
         try:
             if self._call(connection, "GET", "/v2/health/ready")[0] != 200:
-                return ServerState(backend, False)
+                return ServerStatus(backend, False)
             status, index = self._call(
                 connection, "POST", "/v2/repository/index", json.dumps({"ready": True})
             )
             if status != 200 or not isinstance(index, list):
-                return ServerState(backend, True)
+                return ServerStatus(backend, True)
             names = frozenset(str(each.get("name", "")) for each in index)
             serves = {name for name in names if self._serves_sequences(connection, backend, name)}
-            return ServerState(backend, True, names, frozenset(serves))
+            return ServerStatus(backend, True, names, frozenset(serves))
         except (OSError, http.client.HTTPException, ValueError):
-            return ServerState(backend, False)
+            return ServerStatus(backend, False)
         finally:
             connection.close()
 
     def _serves_sequences(
-        self, connection: http.client.HTTPConnection, backend: Backend, name: str
+        self, connection: http.client.HTTPConnection, backend: ServerAddress, name: str
     ) -> bool:
         key = backend.name, name
         if key not in self._sequences:
@@ -123,7 +123,7 @@ class ServerPoller:
             self._sequences[key] = "sequence_batching" in config
         return self._sequences[key]
 
-    def _connection(self, backend: Backend) -> http.client.HTTPConnection:
+    def _connection(self, backend: ServerAddress) -> http.client.HTTPConnection:
         if self._context is not None:
             return http.client.HTTPSConnection(
                 backend.host, backend.http, timeout=TIMEOUT_S, context=self._context
