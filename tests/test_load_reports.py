@@ -10,11 +10,13 @@ import struct
 import time
 from typing import Any
 
+import grpc
 import h2.connection
 import h2.events
 import httpx
 import numpy as np
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 from tests.conftest import ROOT, TIMEOUT_S
 from tritonpy import running_server
@@ -91,6 +93,36 @@ def test_http_and_grpc_responses_have_a_report(server: Any) -> None:
     assert 0 <= document["cpu_utilization"] <= 1
     assert 0 < document["application_utilization"] < 2
     assert "endpoint-load-metrics" not in missing.headers
+
+
+def test_streams_report_the_load_at_the_requested_interval(server: Any) -> None:
+    interval = Duration(nanos=120_000_000).SerializeToString()
+    request = b"\x0a" + bytes([len(interval)]) + interval
+    with grpc.insecure_channel(server.grpc) as channel:
+        stream = channel.unary_stream("/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics")
+        call = stream(request, timeout=TIMEOUT_S)
+        started = time.monotonic()
+        reports = [next(call) for _ in range(4)]
+        assert time.monotonic() - started >= 0.3
+        call.cancel()
+        # the first field is the share of the processors, or the next one if that is 0
+        assert all(report[0] in (0x09, 0x11) for report in reports)
+        with pytest.raises(grpc.RpcError, match="unable to parse the request"):
+            list(stream(b"\xff", timeout=TIMEOUT_S))
+
+
+def test_streams_end_with_the_server() -> None:
+    config = {
+        "repositories": [{"url": str(ROOT / "examples" / "models")}],
+        "frontends": {"grpc": {"port": 0, **ALWAYS}, "http": False, "metrics": False},
+    }
+    with running_server(config) as running:
+        channel = grpc.insecure_channel(running.grpc)
+        stream = channel.unary_stream("/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics")
+        call = stream(b"", timeout=TIMEOUT_S)
+        assert next(call)
+    assert list(call) == []
+    channel.close()
 
 
 def test_without_the_option_no_response_has_a_report(caplog: pytest.LogCaptureFixture) -> None:

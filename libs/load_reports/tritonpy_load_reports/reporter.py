@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable
 
@@ -49,13 +50,15 @@ class LoadReporter:
         self._time = time.monotonic()
         self._next = 0.0
         self._refreshing = False
+        self._report = LoadReport()
+        self._measuring = threading.Lock()
 
     def note_response(self) -> None:
         """Refresh the report in a thread if it is older than 100 ms."""
         if self._refreshing or self._loop.time() < self._next:
             return
         self._refreshing = True
-        self._loop.run_in_executor(None, self.measure).add_done_callback(self._measured)
+        self._loop.run_in_executor(None, self.current).add_done_callback(self._measured)
 
     def _measured(self, done: asyncio.Future[LoadReport]) -> None:
         self._refreshing = False
@@ -68,9 +71,16 @@ class LoadReporter:
         else:
             self._changed(done.result())
 
-    def measure(self) -> LoadReport:
+    def current(self) -> LoadReport:
+        """Return a report that is at most 100 ms old; any thread may call it, and it may wait."""
+        with self._measuring:
+            now = time.monotonic()
+            if now - self._time >= INTERVAL_S or not self._before:
+                self._report = self._measure(now)
+            return self._report
+
+    def _measure(self, now: float) -> LoadReport:
         """Return the load since the last call; the statistics may come over a socket."""
-        now = time.monotonic()
         elapsed, self._time = now - self._time, now
         found = dict(self._read())
         before, self._before = self._before, found

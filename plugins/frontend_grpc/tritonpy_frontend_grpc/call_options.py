@@ -95,9 +95,11 @@ def make_service(
     service = make(engine, window, context.log, access, limit, context.tracer, context.memory, most)
     service.model_ready_errors = options.model_ready_errors
     if options.load_reports.always:
+        from tritonpy_frontend_grpc.load_stream import LoadStream
         from tritonpy_load_reports import LoadReporter
 
-        service.report_load(LoadReporter(engine, context.log, service.set_load).note_response)
+        reporter = LoadReporter(engine, context.log, service.set_load)
+        service.report_load(reporter.note_response, LoadStream(reporter))
     return service
 
 

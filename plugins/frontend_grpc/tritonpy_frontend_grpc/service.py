@@ -55,6 +55,7 @@ from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 if TYPE_CHECKING:
     from tritonpy_frontend_grpc.access import GrpcAccess
     from tritonpy_frontend_grpc.call import GrpcCall, InferCall, Metadata, StreamingCall
+    from tritonpy_frontend_grpc.load_stream import LoadStream
     from tritonpy_load_reports import LoadReport
 
 
@@ -92,6 +93,7 @@ class InferenceService:
         self.load_report = b""  # the encoded load of the server, for trailing metadata
         self.load_end_block: bytes | None = None  # the HTTP/2 block that ends a response with it
         self.note_response: Callable[[], None] | None = None
+        self.load_stream: LoadStream | None = None
         self._engine = engine
         self._limit = limit
         self._access = access
@@ -107,9 +109,10 @@ class InferenceService:
         self._calls: set[StreamCall] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def report_load(self, note_response: Callable[[], None]) -> None:
-        """Call `note_response` for each response that reports the load."""
+    def report_load(self, note_response: Callable[[], None], stream: LoadStream) -> None:
+        """Call `note_response` for each response that reports the load; serve `stream`."""
         self.note_response = note_response
+        self.load_stream = stream
 
     def set_load(self, report: LoadReport) -> None:
         """Report this load with the next responses."""
@@ -122,6 +125,8 @@ class InferenceService:
 
     def close(self) -> None:
         """End open streams after their pending responses are sent."""
+        if self.load_stream is not None:
+            self.load_stream.close()
         for call in self._calls:
             call.close()
 

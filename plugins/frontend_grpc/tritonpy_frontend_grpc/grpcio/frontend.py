@@ -34,7 +34,7 @@ from tritonpy_frontend_grpc.grpcio.listeners import (
     listen_on_socket,
 )
 from tritonpy_frontend_grpc.grpcio.request_log import LoggedHandlers, RequestLog
-from tritonpy_frontend_grpc.grpcio.servicer import abort, make_handler
+from tritonpy_frontend_grpc.grpcio.servicer import abort, make_handler, make_load_handler
 from tritonpy_frontend_grpc.health import Health
 from tritonpy_frontend_grpc.options import INT32_MAX, ConnectionOptions, GrpcOptions
 from tritonpy_frontend_grpc.reflection import add_reflection
@@ -112,12 +112,15 @@ class GrpcFrontend(Frontend):
         libraries: Any = HandlerCollector(request_log)
         add_HealthServicer_to_server(self._health, libraries)
         add_reflection(libraries)
+        stream = self._service.load_stream
+        load_handlers = [] if stream is None else [make_load_handler(stream)]
         count = self._listeners(options)
         self._servers = [
             grpc.aio.server(
                 handlers=(
                     LoggedHandlers(make_handler(self._service, compression), request_log),
                     *libraries.added,
+                    *load_handlers,
                 ),
                 options=_channel_options(
                     options, count, shares=count > 1 or self.context.claim is not None

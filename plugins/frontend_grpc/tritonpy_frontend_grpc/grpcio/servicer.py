@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import grpc
 from google.protobuf.message import Message
@@ -18,6 +18,9 @@ from tritonpy_frontend_grpc.service import InferenceService
 from tritonpy_frontend_grpc.status import rpc_status
 from tritonpy_load_reports.report import GRPC_METADATA
 from tritonpy_protos import METHODS, SERVICE, Method
+
+if TYPE_CHECKING:
+    from tritonpy_frontend_grpc.load_stream import LoadStream
 
 _STATUS_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
 
@@ -41,6 +44,21 @@ def make_handler(
         elif method.name in MANAGEMENT:
             handlers[method.name] = _management(service, method)
     return grpc.method_handlers_generic_handler(SERVICE, handlers)
+
+
+def make_load_handler(stream: LoadStream) -> grpc.GenericRpcHandler[Any, Any]:
+    """Return the handler for load reports on a grpc.aio server."""
+    from tritonpy_frontend_grpc.load_stream import ORCA_SERVICE, STREAM_METHOD
+
+    async def call(raw: bytes, context: Context) -> None:
+        try:
+            async for report in stream.reports(raw):
+                await context.write(report)
+        except TritonError as error:
+            await abort(context, error)
+
+    handlers = {STREAM_METHOD: grpc.unary_stream_rpc_method_handler(call)}
+    return grpc.method_handlers_generic_handler(ORCA_SERVICE, handlers)
 
 
 def _infer(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tritonpy_frontend_grpc.call import GrpcCall, StreamingCall
     from tritonpy_frontend_grpc.h2.task_call import H2TaskCall
     from tritonpy_frontend_grpc.health import Health
+    from tritonpy_frontend_grpc.load_stream import LoadStream
     from tritonpy_frontend_grpc.service import InferenceService
 
 MANAGEMENT_BYTES = 1024 * 1024
@@ -36,6 +37,10 @@ def make_methods(service: InferenceService, health: Health) -> dict[str, Run]:
         for method in METHODS
         if (run := _inference_method(service, method)) is not None
     }
+    if service.load_stream is not None:
+        from tritonpy_frontend_grpc.load_stream import ORCA_SERVICE, STREAM_METHOD
+
+        own[f"/{ORCA_SERVICE}/{STREAM_METHOD}"] = _load_stream(service.load_stream)
     return own | {
         f"/{_HEALTH}/Check": _health_check(health),
         f"/{_HEALTH}/Watch": _health_watch(health),
@@ -89,6 +94,16 @@ def _health_watch(health: Health) -> Run:
     async def run(call: H2TaskCall) -> None:
         request = _parse(health_pb2.HealthCheckRequest, await call.message())
         await _write_all(call, health.Watch(request, None))
+
+    return run
+
+
+def _load_stream(stream: LoadStream) -> Run:
+    async def run(call: H2TaskCall) -> None:
+        request = decompress(await call.message(), SMALL_LIMIT)
+        async for report in stream.reports(request):
+            await call.write(report)
+        await call.finish()
 
     return run
 
