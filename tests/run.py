@@ -117,8 +117,9 @@ def compiled_packages() -> list[str]:
     ]
 
 
-# Packages of the default environment whose tests take long enough for a tier of their own.
-_SEPARATE = ("core", "plugins/backend_python")
+# Packages of the default environment whose tests take long: they have tiers of their own.
+_MEASURING = ("plugins/analyzer", "plugins/backend_c", "plugins/batch", "plugins/bench")
+_SEPARATE = ("core", "plugins/backend_python", *_MEASURING)
 
 # Tiers start in this order: long ones first, so that parallel runs end together.
 TIERS = {
@@ -126,6 +127,8 @@ TIERS = {
         tuple(f"{folder}/tests" for folder in default_packages() if folder not in _SEPARATE)
     ),
     "python": Tier(("plugins/backend_python/tests",)),
+    # Many processes that are measured, killed or compiled; most of the time they are waited for.
+    "processes": Tier(tuple(f"{folder}/tests" for folder in _MEASURING)),
     "servers": Tier(
         ("tests",),
         tuple(

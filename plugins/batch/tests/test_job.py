@@ -189,7 +189,7 @@ def command(folder, repository, output):
 def test_kills_at_random_moments_leave_the_bytes_of_an_uninterrupted_run(
     source, repository, tmp_path, kills
 ):
-    folder = source(6000, files=4, group=30)
+    folder = source(6000, files=4, group=10)
     subprocess.run(command(folder, repository, tmp_path / "whole"), check=True, capture_output=True)
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")
@@ -209,7 +209,7 @@ def test_kills_at_random_moments_leave_the_bytes_of_an_uninterrupted_run(
         process.send_signal(signal.SIGKILL)
         process.communicate()
     assert killed == kills
-    assert len(list(output.glob("part-*"))) < 200
+    assert len(list(output.glob("part-*"))) < 600
     done = subprocess.run(command(folder, repository, output), check=True, capture_output=True)
     assert digests(output) == digests(tmp_path / "whole")
     assert json.loads(done.stdout)["resumed"] > 0
@@ -232,13 +232,15 @@ def test_an_interrupt_keeps_parts_and_prints_how_to_continue(source, repository,
 
 
 MEMORY = """
-import resource, sys
+import re, sys
+from pathlib import Path
 from tritonpy_batch import BatchOptions, run_batch
 summary = run_batch(BatchOptions(
     model="largest", inputs=(sys.argv[1],), output=sys.argv[2], repository=sys.argv[3],
     shard_bytes=1 << 30,
 ))
-print(summary.rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+# getrusage would count the process that started this one
+print(summary.rows, re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """
 
 
