@@ -317,7 +317,7 @@ def test_a_killed_worker_fails_its_streams_and_restarts(add, serve):
         worker.kill()
         for client, _ in started:
             client.stop_stream()
-        assert sum(failed(results) for _, results in started) > 10
+        assert any(failed(results) for _, results in started)  # those that the worker had
         eventually(lambda: not failed(ask(server, "b", sampling=WORD)))
         assert text_of(ask(server, "b", sampling=WORD)) in {"byes", "bno"}
 
