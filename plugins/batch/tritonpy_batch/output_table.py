@@ -18,6 +18,7 @@ from tritonpy_types import shape_text
 Array = npt.NDArray[Any]
 Results = Sequence[tuple[Sequence[int], Tensor]]
 """Tensors with the indexes of their rows; consecutive rows are a `range`."""
+_FREE_SIZE, _TEXT_BYTES = 16, 64
 ERROR, ATTEMPTS = "_error", "_attempts"
 _CLASS = pa.struct([("score", pa.float32()), ("index", pa.int32()), ("label", pa.string())])
 _ARROW_TYPES = {
@@ -37,6 +38,14 @@ class OutputColumn(msgspec.Struct, frozen=True):
     spec: RowTensor
     top: int = 0
     binary: bool = False
+
+    @property
+    def row_bytes(self) -> int:
+        """About how many bytes a row takes in memory; free dimensions and texts are guessed."""
+        itemsize = DTYPES[self.spec.datatype].itemsize if self.spec.datatype != "BYTES" else 0
+        return prod(dim if dim > 0 else _FREE_SIZE for dim in self.spec.dims) * (
+            itemsize or _TEXT_BYTES
+        )
 
     @property
     def field(self) -> pa.Field:

@@ -80,6 +80,7 @@ class TensorTask(Task):
     ) -> None:
         self._binding = binding
         self._outputs = outputs
+        self._output_row_bytes = sum(output.row_bytes for output in outputs)
         self._rules = rules
         self._batched = model.max_batch_size > 0
         self.batch_size = batch_size
@@ -91,6 +92,7 @@ class TensorTask(Task):
         errors = dict(rows.errors)
         columns = [convert(each, rows.table, errors, self._rules) for each in self._binding.inputs]
         nbytes = sum(column.values.nbytes for column in columns) + rows.table.nbytes
+        nbytes += len(rows) * self._output_row_bytes  # results wait for the writer, too
         kept = SourceRows(rows.table.select(list(self._binding.kept)), rows.sources)
         works = self._works(columns, len(rows), errors)
         nulls = {null_text(name) for each in self._binding.inputs for name in each.columns}
