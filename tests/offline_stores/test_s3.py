@@ -17,7 +17,7 @@ import pytest
 import s3fs
 from moto.server import ThreadedMotoServer
 
-from tritonpy_batch.ledger import Store
+from tritonpy_batch.job_folder import Store
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,10 +94,10 @@ def test_a_part_that_exists_is_never_replaced(bucket, monkeypatch):
     subprocess.run(command("once"), env=environment, check=True, capture_output=True)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    ledger = Store("s3://batches/once")
-    file = ledger.scratch()
+    job_folder = Store("s3://batches/once")
+    file = job_folder.scratch()
     file.write_bytes(b"other")
     before = digests(store, "once")
-    assert not ledger.publish(file, "part-00000.parquet")
-    assert not ledger.create("part-00001.parquet", b"other")
+    assert not job_folder.publish(file, "part-00000.parquet")
+    assert not job_folder.create("part-00001.parquet", b"other")
     assert digests(store, "once") == before

@@ -102,6 +102,21 @@ def test_the_report_has_a_chart_and_escapes_texts():
     assert "40/s" in text
 
 
+def test_a_terminal_gets_a_bar(tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    file = tmp_path / "progress"
+    with file.open("w") as out, progress_view("auto", out) as view:
+        progress = JobProgress(
+            total_bytes=4, done_bytes=1, rows=3, seconds=1.5, fill=0.5, busy=0.25
+        )
+        view.update(progress)
+        view._bar.refresh()
+    text = file.read_text()
+    for part in ("3 rows", "2/s", "batches 50% full", "busy 25%", "25%"):
+        assert part in text
+
+
 @pytest.mark.parametrize("kind", ["auto", "json", "none"])
 def test_progress_is_written_to_files_as_lines(tmp_path, kind, monkeypatch):
     monkeypatch.setattr("tritonpy_batch.progress._LINE_EVERY_S", 0.0)

@@ -15,6 +15,9 @@ from PIL import Image
 
 from tritonpy import StartupError
 from tritonpy_batch import InvalidJob, JobFailed, run_batch
+from tritonpy_batch.conversion import decode_image
+from tritonpy_batch.inputs import list_files, plan_shards
+from tritonpy_batch.inputs.columnar import ParquetFormat
 
 ROWS = 25
 VALUES = np.arange(ROWS * 4, dtype=np.float32).reshape(ROWS, 4)
@@ -23,6 +26,14 @@ VALUES = np.arange(ROWS * 4, dtype=np.float32).reshape(ROWS, 4)
 def write_parquet(folder):
     table = pa.table({"X": pa.FixedSizeListArray.from_arrays(pa.array(VALUES.reshape(-1)), 4)})
     pq.write_table(table, folder / "x.parquet", row_group_size=7)
+
+
+def test_consecutive_row_groups_of_a_shard_are_read_in_one_go(tmp_path):
+    write_parquet(tmp_path)
+    files = list_files([str(tmp_path)])
+    (shard,) = plan_shards(files, ParquetFormat(1 << 20), 1 << 20)
+    assert [(each.file, each.start, each.stop) for each in shard.pieces] == [(0, 0, 4)]
+    assert len(plan_shards(files, ParquetFormat(1 << 20), 1)) == 4
 
 
 def write_tensors(folder):
@@ -102,6 +113,24 @@ def test_images_are_decoded_scaled_and_resized_and_broken_ones_are_errors(tmp_pa
     assert np.allclose(np.array(rows[0]["Y"])[:, 0, 0], [1, 0, 0.2])
     assert "cannot be decoded" in rows[1]["_error"]
     assert np.allclose(np.array(rows[2]["Y"])[:, 1, 1], [0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("scale", "expected"),
+    [
+        ("none", [255, 0, 51]),
+        ("unit", [1, 0, 0.2]),
+        ("inception", [1, -1, -0.6]),
+        ("imagenet", [(1 - 0.485) / 0.229, -0.456 / 0.224, (0.2 - 0.406) / 0.225]),
+    ],
+)
+def test_pixels_are_scaled(scale, expected):
+    for shape, layout in (((3, 2, 2), "chw"), ((1, 2, 2, 3), "hwc")):
+        found = decode_image(picture((255, 0, 51)), shape, layout, scale)
+        assert found.shape == shape
+        assert np.allclose(
+            found.reshape(3, 4)[:, 0] if layout == "chw" else found[0, 0, 0], expected
+        )
 
 
 def test_webdataset_archives_have_a_column_per_extension(tmp_path, options, read):

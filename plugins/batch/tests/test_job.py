@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -82,6 +83,17 @@ def test_another_job_in_the_folder_is_refused_by_name(source, options, change, t
         run_batch(options(changed.pop("model"), folder, **changed))
     assert text in str(caught.value)
     assert "--force" in str(caught.value)
+
+
+def test_a_changed_configuration_of_the_model_is_refused(source, options, repository, tmp_path):
+    copy = tmp_path / "models"
+    shutil.copytree(repository / "double", copy / "double")
+    job = options("double", source(20), repository=str(copy))
+    run_batch(job)
+    config = copy / "double" / "config.pbtxt"
+    config.write_text(config.read_text() + "instance_group { count: 2 }\n")
+    with pytest.raises(InvalidJob, match="the model's configuration was"):
+        run_batch(job)
 
 
 def test_changed_and_new_input_is_refused_and_force_begins_again(source, options, read):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -71,8 +71,6 @@ def test_invalid_lines_are_rows_with_an_error(tmp_path):
     path.write_text('{"a": 1}\n{"a": \n{"a": "x"}\n[3]\n{"a": 4}\n')
     reader = JsonLinesFormat(1 << 20)
     (file,) = list_files([str(path)])
-    import pyarrow as pa
-
     reader.select(pa.schema([("a", pa.int64())]))
     (rows,) = reader.read(file, 0, -1)
     assert rows.table.column("a").to_pylist() == [1, None, None, None, 4]
@@ -85,8 +83,6 @@ def test_invalid_records_of_csv_are_rows_with_an_error(tmp_path):
     path.write_text("a,b\n1,x\n2\nz,y\n4,w\n")
     reader = CsvFormat(1 << 20)
     (file,) = list_files([str(path)])
-    import pyarrow as pa
-
     reader.select(pa.schema([("a", pa.int64()), ("b", pa.string())]))
     (rows,) = reader.read(file, 0, -1)
     assert rows.table.column("a").to_pylist() == [1, None, None, 4]
@@ -94,9 +90,13 @@ def test_invalid_records_of_csv_are_rows_with_an_error(tmp_path):
     assert "column 'a'" in rows.errors[2]
 
 
-def test_compressed_files_are_one_range(tmp_path):
-    path = tmp_path / "x.jsonl.gz"
-    path.write_bytes(gzip.compress(b"".join(b'{"a": %d}\n' % at for at in range(1000))))
+@pytest.mark.parametrize(
+    ("suffix", "codec"), [("gz", "gzip"), ("bz2", "bz2"), ("zst", "zstd"), ("lz4", "lz4")]
+)
+def test_compressed_files_are_one_range(tmp_path, suffix, codec):
+    path = tmp_path / f"x.jsonl.{suffix}"
+    with pa.CompressedOutputStream(str(path), codec) as out:
+        out.write(b"".join(b'{"a": %d}\n' % at for at in range(1000)))
     (file,) = list_files([str(path)])
     reader = JsonLinesFormat(512)
     assert reader.split(file, 10) == [(0, -1, file.size)]
@@ -109,3 +109,16 @@ def test_a_file_without_rows_is_named(tmp_path):
     (file,) = list_files([str(path)])
     with pytest.raises(JobFailed, match="has no rows"):
         CsvFormat(64).schema(file)
+
+
+def test_the_header_of_a_csv_file_is_read_once(tmp_path, monkeypatch):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "1,x\n" * 1000)
+    (file,) = list_files([str(path)])
+    opened = []
+    real = type(file).open
+    monkeypatch.setattr(type(file), "open", lambda self: opened.append(self) or real(self))
+    reader = CsvFormat(64)
+    reader.select(reader.schema(file))
+    assert sum(len(rows) for rows in reader.read(file, 0, -1)) == 1000
+    assert len(opened) == 3  # header, schema, rows

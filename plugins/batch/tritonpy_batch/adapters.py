@@ -12,13 +12,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import CallbackSink, InferRequest, InferResponse, Tensor, now_ns, running_server
+from tritonpy import DTYPES, CallbackSink, InferRequest, InferResponse, Tensor, now_ns
 from tritonpy_batch.options import BatchOptions, JobFailed
 from tritonpy_batch.progress import ProgressView
 from tritonpy_batch.summary import JobProgress, JobSummary
+from tritonpy_batch.targets import NO_SOCKETS, running_model
 
 Arrays = Mapping[str, npt.NDArray[Any]]
-_NO_SOCKETS = {"http": False, "grpc": False, "metrics": False}
 
 
 class ModelFunction:
@@ -35,11 +35,8 @@ class ModelFunction:
         self._inputs: dict[str, str] = {}
         self._batch_size = 1
 
-    def __getstate__(self) -> tuple[str, str]:
-        return self._model, self._repository
-
-    def __setstate__(self, state: tuple[str, str]) -> None:
-        self.__init__(*state)  # type: ignore[misc]
+    def __reduce__(self) -> tuple[type[ModelFunction], tuple[str, str]]:
+        return ModelFunction, (self._model, self._repository)
 
     def __call__(self, batch: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Return the outputs for a batch of any number of rows.
@@ -70,13 +67,9 @@ class ModelFunction:
     def _open(self) -> None:
         if self._engine is not None:
             return
+        options = BatchOptions(model=self._model, inputs=(), output="", repository=self._repository)
         self._stack = ExitStack()
-        config = {
-            "repositories": [{"url": self._repository}],
-            "frontends": _NO_SOCKETS,
-            "control": {"mode": "explicit", "load": [self._model]},
-        }
-        self._engine = self._stack.enter_context(running_server(config)).engine
+        self._engine = self._stack.enter_context(running_model(options, NO_SOCKETS)).engine
         self._inputs = {
             each.name: each.datatype for each in self._engine.model_metadata(self._model).inputs
         }
@@ -187,8 +180,6 @@ def _run_task(options: BatchOptions) -> None:
 
 
 def _tensor(name: str, datatype: str, array: npt.NDArray[Any]) -> Tensor:
-    from tritonpy import DTYPES
-
     if datatype == "BYTES":
         return Tensor.from_numpy(name, np.asarray(array, np.object_))
     return Tensor.from_numpy(name, np.asarray(array, DTYPES[datatype]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -38,7 +38,7 @@ def null_text(column: str) -> str:
 
 
 class ConversionRules(msgspec.Struct, frozen=True):
-    """How values are converted; see BatchOptions. `typed`: the columns have declared types."""
+    """How values are converted; see BatchOptions."""
 
     nulls: str
     allow_rounding: bool
@@ -440,12 +440,3 @@ def decode_image(content: bytes, shape: tuple[int, ...], layout: str, scale: str
     elif scale == "imagenet":
         pixels = (pixels / 255 - _MEANS[:channels]) / _DEVIATIONS[:channels]
     return (pixels.transpose(2, 0, 1) if layout == "chw" else pixels).reshape(shape)
-
-
-def column_types(table: pa.RecordBatch) -> Mapping[str, str]:
-    """Return the type of each column as text, such as `FixedSizeList[64] of float`."""
-    found = {}
-    for field in table.schema:
-        leaf, sizes = leaf_type(field.type)
-        found[field.name] = f"{leaf}{shape_text(sizes)}" if sizes else str(leaf)
-    return found

@@ -39,13 +39,13 @@ def dry_run(options: BatchOptions) -> str:
             raise InvalidJob(f"{plan.files[0].url} has no rows")
         total = sum(shard.nbytes for shard in shards)
         lines = [
-            f"{len(plan.files):,} files ({plan.kind}), {size_text(total)}",
-            f"{len(shards):,} parts of {plan.suffix} in {options.output}",
+            f"{len(plan.files):,} files ({plan.document.input_format}), {size_text(total)}",
+            f"{len(shards):,} parts of {plan.document.output_format} in {options.output}",
             *_mapping(plan, options),
             "",
             *_sample(plan, first),
         ]
-        if plan.kind != OPENAI:
+        if plan.document.input_format != OPENAI:
             lines += ["", *_estimate(plan, first, total)]
         return "\n".join(lines) + "\n"
 

@@ -19,7 +19,7 @@ from tritonpy_batch.inputs import (
     plan_shards,
 )
 from tritonpy_batch.inputs.registry import OPENAI
-from tritonpy_batch.ledger import Ledger, Store
+from tritonpy_batch.job_folder import JobFolder, Store
 from tritonpy_batch.model_interface import ModelInterface
 from tritonpy_batch.options import BatchOptions, InvalidJob, check_options
 from tritonpy_batch.output_table import OutputColumn
@@ -28,7 +28,7 @@ from tritonpy_batch.progress import NoProgress, ProgressView
 from tritonpy_batch.rows import SourceRows
 from tritonpy_batch.run import JobRun
 from tritonpy_batch.summary import JobSummary
-from tritonpy_batch.targets import RequestReceiver, open_model, open_requests
+from tritonpy_batch.targets import JobTarget, open_model, open_requests
 from tritonpy_batch.tasks import RequestTask, Task, TensorTask
 
 _BLOCK_BYTES = 2 << 20
@@ -55,22 +55,20 @@ class JobDocument(msgspec.Struct, frozen=True):
 
 
 class JobPlan(msgspec.Struct):
-    """What runs: the task and where it goes, the files and how they are read and cut."""
+    """What runs: the task and where it goes, and how files are read and parts are written."""
 
     document: JobDocument
-    kind: str
     reader: InputFormat
-    files: list[InputFile]
     task: Task
-    target: RequestReceiver
+    target: JobTarget
     writer: type[PartWriter]
     interface: ModelInterface | None = None
     binding: Binding | None = None
 
     @property
-    def suffix(self) -> str:
-        """The suffix of parts."""
-        return "jsonl" if self.kind == OPENAI else self.document.output_format
+    def files(self) -> list[InputFile]:
+        """The input."""
+        return self.document.files
 
     def shards(self) -> list[Shard]:
         """Cut the files into shards."""
@@ -92,12 +90,12 @@ def run_batch(options: BatchOptions, view: ProgressView | None = None) -> JobSum
     store = Store(options.output)
     with ExitStack() as stack:
         plan = prepare(options, stack)
-        ledger = Ledger(store, plan.suffix, options.lease_s)
+        job_folder = JobFolder(store, plan.document.output_format, options.lease_s)
         if options.force:
-            ledger.discard()
+            job_folder.discard()
         store.remove_scratch()
-        shards = _agreed_shards(plan, ledger)
-        run = JobRun(plan, shards, ledger, options, view or NoProgress())
+        shards = _agreed_shards(plan, job_folder)
+        run = JobRun(plan, shards, job_folder, options, view or NoProgress())
         return run.run()
 
 
@@ -133,7 +131,7 @@ def prepare(options: BatchOptions, stack: ExitStack) -> JobPlan:
         options.shard_bytes, _settings(options), str(binding.schema), files,
     )  # fmt: skip
     writer = WRITERS[options.output_format]
-    return JobPlan(document, kind, reader, files, task, target, writer, interface, binding)
+    return JobPlan(document, reader, task, target, writer, interface, binding)
 
 
 def _prepare_requests(
@@ -153,7 +151,7 @@ def _prepare_requests(
         options.model, "", "", kind, "jsonl", 1, _MAX_BLOCK_BATCHES, block_bytes,
         options.shard_bytes, _settings(options), "", files,
     )  # fmt: skip
-    return JobPlan(document, kind, reader, files, RequestTask(), target, LinesPart)
+    return JobPlan(document, reader, RequestTask(), target, LinesPart)
 
 
 def _settings(options: BatchOptions) -> dict[str, Any]:
@@ -198,21 +196,21 @@ def _block_rows(reader: InputFormat, file: InputFile, batch_size: int, block_byt
     return batch_size * min(max(batches, 1), _MAX_BLOCK_BATCHES)
 
 
-def _agreed_shards(plan: JobPlan, ledger: Ledger) -> list[Shard]:
+def _agreed_shards(plan: JobPlan, job_folder: JobFolder) -> list[Shard]:
     """Return the shards of the job in the output folder, which begins with this run if it is new.
 
     Raises InvalidJob if that job is another one.
     """
-    content = ledger.load_document(_JOB)
+    content = job_folder.load_document(_JOB)
     if content is None:
-        if ledger.done():
+        if job_folder.done():
             raise InvalidJob(
                 "the output folder has parts of an unknown job: choose another, or --force"
             )
         shards = plan.shards()
-        ledger.create_document(_PLAN, msgspec.json.encode(shards))
-        ledger.create_document(_JOB, msgspec.json.encode(plan.document))
-        content = ledger.load_document(_JOB)
+        job_folder.create_document(_PLAN, msgspec.json.encode(shards))
+        job_folder.create_document(_JOB, msgspec.json.encode(plan.document))
+        content = job_folder.load_document(_JOB)
     if content is None:
         raise InvalidJob("the output folder does not keep what is written into it")
     differences = _differences(msgspec.json.decode(content, type=JobDocument), plan.document)
@@ -222,7 +220,7 @@ def _agreed_shards(plan: JobPlan, ledger: Ledger) -> list[Shard]:
             + "; ".join(differences)
             + "; choose another folder, or discard its results with --force"
         )
-    return msgspec.json.decode(ledger.load_document(_PLAN) or b"[]", type=list[Shard])
+    return msgspec.json.decode(job_folder.load_document(_PLAN) or b"[]", type=list[Shard])
 
 
 def _differences(earlier: JobDocument, present: JobDocument) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from tritonpy import Internal, ResourceExhausted, TritonError, Unavailable
 from tritonpy_batch.limits import ByteLimit, ConcurrencyLimit, JobStopped
 from tritonpy_batch.options import JobFailed
-from tritonpy_batch.targets import RequestReceiver, ServerLost
+from tritonpy_batch.targets import JobTarget, ServerLost
 from tritonpy_batch.tasks import RowBlock, Task, Work
 
 _FIRST_DELAY_S = 0.1
@@ -60,7 +60,7 @@ class RequestPipeline:
     def __init__(
         self,
         task: Task,
-        target: RequestReceiver,
+        target: JobTarget,
         limit: ConcurrencyLimit,
         memory: ByteLimit,
         retries: int,

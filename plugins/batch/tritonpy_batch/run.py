@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tritonpy_batch.conversion import NullValue
 from tritonpy_batch.inputs import Shard
-from tritonpy_batch.ledger import Ledger, PartRecord, sha256_of
+from tritonpy_batch.job_folder import JobFolder, PartRecord, sha256_of
 from tritonpy_batch.limits import ByteLimit, ConcurrencyLimit, JobStopped
 from tritonpy_batch.options import BatchOptions, JobFailed, allowed_errors
 from tritonpy_batch.part_writer import PartWriter
@@ -50,17 +50,17 @@ class JobRun:
         self,
         plan: JobPlan,
         shards: list[Shard],
-        ledger: Ledger,
+        job_folder: JobFolder,
         options: BatchOptions,
         view: ProgressView,
     ) -> None:
         self._plan = plan
-        self._ledger = ledger
+        self._job_folder = job_folder
         self._options = options
         self._view = view
         number, count = options.share
         self._shards = [each for each in shards if each.number % count == number - 1]
-        self._done = ledger.done() & {each.number for each in self._shards}
+        self._done = job_folder.done() & {each.number for each in self._shards}
         self._resumed = len(self._done)
         instances = 1 if plan.interface is None else plan.interface.instances
         self._limit = ConcurrencyLimit(instances, plan.target.limit, options.concurrency)
@@ -103,7 +103,7 @@ class JobRun:
             while not self._ended.wait(_POLL_S):
                 self._update(started, busy)
                 if time.monotonic() - renewed > self._options.lease_s / 3:
-                    self._ledger.renew()
+                    self._job_folder.renew()
                     renewed = time.monotonic()
         except BaseException as error:
             self._fail(error)
@@ -123,7 +123,7 @@ class JobRun:
         self._pipeline.close()
         for run in tuple(self._open):
             run.writer.discard()
-        self._ledger.release_all()
+        self._job_folder.release_all()
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:
@@ -159,12 +159,12 @@ class JobRun:
                     if shard.number in self._done or shard.number in self._taken:
                         continue
                     self._taken.add(shard.number)
-                if self._ledger.is_done(shard.number):
+                if self._job_folder.is_done(shard.number):
                     self._count_done(shard)
-                elif self._ledger.claim(shard.number):
-                    if not self._ledger.is_done(shard.number):
+                elif self._job_folder.claim(shard.number):
+                    if not self._job_folder.is_done(shard.number):
                         return shard
-                    self._ledger.release(shard.number)
+                    self._job_folder.release(shard.number)
                     self._count_done(shard)
                 else:
                     held = True
@@ -181,7 +181,7 @@ class JobRun:
             self._progress.done_bytes += shard.nbytes
 
     def _read_shard(self, shard: Shard) -> None:
-        file = self._ledger.scratch()
+        file = self._job_folder.scratch()
         run = ShardRun(shard, file, self._plan.writer(file, self._plan.task.schema))
         with self._lock:
             self._open.add(run)
@@ -263,7 +263,7 @@ class JobRun:
         size, digest = run.file.stat().st_size, sha256_of(run.file)
         shard = run.shard
         record = PartRecord(shard.number, run.rows, run.errors, shard.nbytes, size, digest)
-        self._ledger.commit(record, run.file)
+        self._job_folder.commit(record, run.file)
         with self._lock:
             self._open.discard(run)
         self._count_done(shard)
@@ -289,7 +289,7 @@ class JobRun:
 
     def _summary(self) -> JobSummary:
         own = {each.number for each in self._shards}
-        records = self._ledger.records()
+        records = self._job_folder.records()
         parts = [records[number] for number in sorted(own & set(records))]
         summary = JobSummary(
             self._plan.document.model,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tritonpy_batch.ledger import PartRecord
+from tritonpy_batch.job_folder import PartRecord
 
 
 class RateSample(msgspec.Struct, frozen=True):

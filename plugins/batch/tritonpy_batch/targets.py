@@ -25,6 +25,7 @@ from tritonpy import (
     InvalidArgument,
     NotFound,
     OutputSpec,
+    RunningServer,
     Tensor,
     TritonError,
     Unavailable,
@@ -39,14 +40,14 @@ from tritonpy_config.server.server_yaml import read_server_yaml
 
 MAX_CONNECTIONS = 64
 _TIMEOUT = urllib3.Timeout(connect=10, read=600)
-_NO_SOCKETS = {"http": False, "grpc": False, "metrics": False}
+NO_SOCKETS = {"http": False, "grpc": False, "metrics": False}
 
 
 class ServerLost(Unavailable):
     """The server cannot be reached, so that no row is to blame."""
 
 
-class RequestReceiver(ABC):
+class JobTarget(ABC):
     """Takes requests from any thread. `limit` is the highest number that may be in flight."""
 
     limit = 256
@@ -60,7 +61,7 @@ class RequestReceiver(ABC):
         return 0
 
 
-class EngineTarget(RequestReceiver):
+class EngineTarget(JobTarget):
     """A model of an engine in this process."""
 
     def __init__(self, engine: Engine, options: BatchOptions) -> None:
@@ -160,7 +161,7 @@ class HttpClient:
         self._pool.clear()
 
 
-class ThreadedTarget(RequestReceiver):
+class ThreadedTarget(JobTarget):
     """Sends requests from threads, one for each in flight."""
 
     limit = MAX_CONNECTIONS
@@ -249,10 +250,6 @@ class RemoteTarget(ThreadedTarget):
             )
         return _decode_outputs(response)
 
-    def busy_ns(self) -> int:
-        """Return 0: others may use the server."""
-        return 0
-
 
 class RequestTarget(ThreadedTarget):
     """Sends the requests of an OpenAI batch file to the paths that they name.
@@ -321,7 +318,7 @@ def open_model(options: BatchOptions) -> Iterator[EngineTarget | RemoteTarget]:
         finally:
             target.close()
         return
-    with _running(options, dict(_NO_SOCKETS)) as server:
+    with running_model(options, NO_SOCKETS) as server:
         yield EngineTarget(server.engine, options)
 
 
@@ -339,7 +336,7 @@ def open_requests(options: BatchOptions) -> Iterator[RequestTarget]:
             target.close()
         return
     local = {"host": "127.0.0.1", "port": 0}
-    with _running(options, {**_NO_SOCKETS, "http": local, "openai": local}) as server:
+    with running_model(options, {**NO_SOCKETS, "http": local, "openai": local}) as server:
         protocol = HttpClient(server.http, ())
         target = RequestTarget(HttpClient(server.address("openai"), ()), protocol)
         try:
@@ -350,7 +347,11 @@ def open_requests(options: BatchOptions) -> Iterator[RequestTarget]:
 
 
 @contextmanager
-def _running(options: BatchOptions, frontends: dict[str, Any]) -> Iterator[Any]:
+def running_model(options: BatchOptions, frontends: Mapping[str, Any]) -> Iterator[RunningServer]:
+    """Yield a server in this process that has only the model of the options.
+
+    Raises as `open_model`.
+    """
     if options.server_yaml:
         file = Path(options.server_yaml)
         config = anchor_paths(read_server_yaml(file)[0], file.resolve().parent)
@@ -358,7 +359,7 @@ def _running(options: BatchOptions, frontends: dict[str, Any]) -> Iterator[Any]:
         config = {"repositories": [{"url": options.repository or "models"}]}
     if not isinstance(config, dict):
         raise InvalidJob(f"--config {options.server_yaml}: expected a mapping")
-    config["frontends"] = frontends
+    config["frontends"] = dict(frontends)
     config["control"] = {**config.get("control", {}), "mode": "explicit", "load": [options.model]}
     with running_server(config) as server:
         yield server

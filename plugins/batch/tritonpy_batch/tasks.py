@@ -107,14 +107,14 @@ class TensorTask(Task):
         good: Sequence[int] = range(count)
         if errors:
             good = [row for row in good if row not in errors]
-        groups: dict[tuple[Any, ...], Sequence[int]] = {(): good}
+        groups: list[Sequence[int]] = [good]
         if any(len(column.shapes) > 1 for column in columns):
-            groups = {}
+            by_shape: dict[tuple[Any, ...], list[int]] = {}
             for row in good:
-                key = tuple(column.shape(row) for column in columns)
-                groups.setdefault(key, []).append(row)  # type: ignore[attr-defined]
+                by_shape.setdefault(tuple(column.shape(row) for column in columns), []).append(row)
+            groups = list(by_shape.values())
         works: list[Work] = []
-        for members in groups.values():
+        for members in groups:
             works += [
                 Work(members[at : at + self.batch_size], columns)
                 for at in range(0, len(members), self.batch_size)

@@ -46,7 +46,12 @@ def plan_shards(files: Sequence[InputFile], reader: InputFormat, shard_bytes: in
             if pieces and (total + nbytes > shard_bytes or len(pieces) == _MAX_PIECES):
                 shards.append(Shard(len(shards), total, tuple(pieces)))
                 pieces, total = [], 0
-            pieces.append(FileRange(index, start, stop))
+            last = pieces[-1] if pieces else None
+            if last is not None and (last.file, last.stop) == (index, start):
+                # read in one go: the file is opened once
+                pieces[-1] = FileRange(index, last.start, stop)
+            else:
+                pieces.append(FileRange(index, start, stop))
             total += nbytes
     if pieces:
         shards.append(Shard(len(shards), total, tuple(pieces)))

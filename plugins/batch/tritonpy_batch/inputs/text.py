@@ -167,12 +167,18 @@ class CsvFormat(RecordFormat):
     _quoted = True
     _delimiter = ","
 
+    def __init__(self, block_bytes: int) -> None:
+        super().__init__(block_bytes)
+        self._headers: dict[str, bytes] = {}
+
     def _header_bytes(self, file: InputFile) -> int:
         return len(self._header(file))
 
     def _header(self, file: InputFile) -> bytes:
-        with file.open() as handle:
-            return handle.readline(_SAMPLE_BYTES)
+        if file.url not in self._headers:
+            with file.open() as handle:
+                self._headers[file.url] = handle.readline(_SAMPLE_BYTES)
+        return self._headers[file.url]
 
     def _names(self, file: InputFile) -> list[str]:
         header = self._header(file).decode("utf-8-sig", "replace")

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tritonpy_batch import JobFailed, run_batch
-from tritonpy_batch.ledger import FOLDER, Lease, Ledger, PartRecord, Store
+from tritonpy_batch.job_folder import FOLDER, JobFolder, Lease, PartRecord, Store
 
 
 class FaultyStore(fsspec.implementations.memory.MemoryFileSystem):
@@ -53,7 +53,7 @@ class FaultyStore(fsspec.implementations.memory.MemoryFileSystem):
 @pytest.fixture
 def faulty(monkeypatch):
     fsspec.register_implementation("faulty", FaultyStore, clobber=True)
-    monkeypatch.setattr("tritonpy_batch.ledger._FIRST_DELAY_S", 0.0)
+    monkeypatch.setattr("tritonpy_batch.job_folder._FIRST_DELAY_S", 0.0)
     FaultyStore.store.clear()
     FaultyStore.calls = 0
     FaultyStore.clear_instance_cache()
@@ -71,21 +71,21 @@ def store(request, tmp_path, faulty):
 
 
 def test_one_of_two_parts_of_a_shard_is_published(store):
-    ledgers = [Ledger(store, "txt", 60), Ledger(store, "txt", 60)]
+    folders = [JobFolder(store, "txt", 60), JobFolder(store, "txt", 60)]
     outcomes = []
-    for number, ledger in enumerate(ledgers):
-        file = ledger.scratch()
+    for number, job_folder in enumerate(folders):
+        file = job_folder.scratch()
         file.write_text(f"{number}")
-        outcomes.append(ledger.commit(record(4), file))
+        outcomes.append(job_folder.commit(record(4), file))
         assert not file.exists()
     assert outcomes == [True, False]
-    assert ledgers[0].done() == {4}
+    assert folders[0].done() == {4}
     assert store.read("part-00004.txt") == b"0"
-    assert ledgers[1].records() == {4: record(4)}
+    assert folders[1].records() == {4: record(4)}
 
 
 def test_a_shard_is_leased_to_one_owner(store):
-    one, two = Ledger(store, "txt", 60), Ledger(store, "txt", 60)
+    one, two = JobFolder(store, "txt", 60), JobFolder(store, "txt", 60)
     assert one.claim(1)
     assert not two.claim(1)
     one.release(1)
@@ -111,11 +111,11 @@ def test_leases_end_with_their_process_or_their_time(store, change, free):
         "started": psutil.Process().create_time(), "expires": 2e9, **change,
     }  # fmt: skip
     store.write(f"{FOLDER}/leases/00001.json", msgspec.json.encode(Lease(**lease)))
-    assert Ledger(store, "txt", 60).claim(1) == free
+    assert JobFolder(store, "txt", 60).claim(1) == free
 
 
 def test_renewed_leases_stay(store):
-    one, two = Ledger(store, "txt", 60), Ledger(store, "txt", 60)
+    one, two = JobFolder(store, "txt", 60), JobFolder(store, "txt", 60)
     one.claim(1)
     one.renew()
     assert not two.claim(1)
@@ -138,18 +138,18 @@ def test_a_store_that_stays_down_fails_the_job_and_the_rest_is_done_later(
     source, options, faulty, monkeypatch
 ):
     job = options("double", source(100), output="faulty://bucket/out", shard_bytes=1)
-    commit = Ledger.commit
+    commit = JobFolder.commit
 
     def broken(self, found, file):
         if found.shard == 5:
             faulty.fault_every = 1
         return commit(self, found, file)
 
-    monkeypatch.setattr(Ledger, "commit", broken)
+    monkeypatch.setattr(JobFolder, "commit", broken)
     with pytest.raises(JobFailed, match="500 for"):
         run_batch(job)
     faulty.fault_every = 0
-    monkeypatch.setattr(Ledger, "commit", commit)
+    monkeypatch.setattr(JobFolder, "commit", commit)
     assert 0 < run_batch(job).progress.rows < 100
 
 

@@ -195,7 +195,7 @@ class Store:
         raise AssertionError("the last attempt returns or raises")
 
 
-class Ledger:
+class JobFolder:
     """The state of a job in its output folder. `suffix` is that of parts."""
 
     def __init__(self, store: Store, suffix: str, lease_s: float) -> None:
