@@ -164,6 +164,36 @@ def test_a_stopped_server_drains_without_a_lost_call(
         assert set(load.results) == {"ok"}, load.results
 
 
+def test_a_balancer_that_stops_finishes_calls_in_flight(
+    cluster: Any, balance: Any, tmp_path: Path
+) -> None:
+    gate = tmp_path / "open"
+    cluster._models.toy(
+        "gate", more=f'parameters {{ key: "gate" value {{ string_value: "{gate}" }} }}'
+    )
+    cluster.add()
+    body = {"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1, 1], "data": [7]}]}
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        with balance(cluster.backends(), drain_s=float(TIMEOUT_S)) as balancer:
+            url = f"http://127.0.0.1:{balancer.port}/v2/models/gate/infer"
+            call = threads.submit(httpx.post, url, json=body, timeout=TIMEOUT_S)
+            wait_until(gate.with_suffix(".entered").exists, "the call is executed", balancer)
+
+            def draining() -> bool:
+                with contextlib.suppress(httpx.HTTPError):
+                    return "DRAINING" in balancer.envoy._admin("GET", "/server_info")
+                return False
+
+            def open_gate() -> None:
+                wait_until(draining, "the balancer drains", balancer)
+                gate.touch()
+
+            opener = threading.Thread(target=open_gate)
+            opener.start()
+        opener.join()
+        assert call.result(TIMEOUT_S).json()["outputs"][0]["data"] == [7.0]
+
+
 def test_calls_of_a_model_go_to_servers_that_have_it(cluster: Any, balance: Any) -> None:
     explicit = ("--model-control-mode=explicit", "--load-model=digits")
     both, one = cluster.add(*explicit, "--load-model=add_sub"), cluster.add(*explicit)

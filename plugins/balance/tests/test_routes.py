@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tritonpy_balance.envoy_config import clusters
@@ -101,6 +103,20 @@ def test_each_pool_has_a_cluster_per_protocol(policy):
         for endpoint in each["load_assignment"]["endpoints"][0]["lb_endpoints"]
     ]
     assert ports == [1, 3, 2, 4, 1, 2]
+
+
+@pytest.mark.parametrize("policy", ["least-request", "round-robin", "load"])
+def test_new_servers_start_slowly_unless_it_is_switched_off(policy):
+    table = make_table([state(A, "x", "s", sequences=["s"])])
+    found = {
+        seconds: json.dumps(
+            clusters(table.pools, BalanceOptions(policy=policy, slow_start_s=seconds))
+        )
+        for seconds in (0.0, 7.0)
+    }
+    assert "slow_start" not in found[0.0]
+    # the pool of the model with sequences has none: its servers are not chosen by load
+    assert found[7.0].count('"slow_start_window": "7.0s"') == 2
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import logging
 import socket
 import ssl
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,7 @@ from tritonpy_balance.options import BalanceOptions, InvalidBackend, ServerAddre
 
 TIMEOUT_S = 2.0
 _POLLERS = 16
+_CONFIG_AGE_S = 30.0  # a model may be loaded again with another configuration
 _LOG = logging.getLogger("tritonpy.balance")
 
 
@@ -74,7 +76,7 @@ class BackendSource:
 
 
 class ServerPoller:
-    """Asks servers for their state; remembers the configurations of models."""
+    """Requests the state of servers; remembers for 30 s which models serve sequences."""
 
     def __init__(self, options: BalanceOptions) -> None:
         self._threads = ThreadPoolExecutor(_POLLERS, thread_name_prefix="balance-poll")
@@ -83,7 +85,7 @@ class ServerPoller:
             self._context = ssl.create_default_context(cafile=options.server_ca or None)
             # Envoy compares the names; here the answers only choose among its servers
             self._context.check_hostname = False
-        self._sequences: dict[tuple[str, str], bool] = {}
+        self._sequences: dict[tuple[str, str], tuple[bool, float]] = {}
 
     def poll(self, backends: Sequence[ServerAddress]) -> list[ServerStatus]:
         """Return the state of each server, in their order; a silent server is not ready."""
@@ -115,13 +117,14 @@ class ServerPoller:
         self, connection: http.client.HTTPConnection, backend: ServerAddress, name: str
     ) -> bool:
         key = backend.name, name
-        if key not in self._sequences:
+        known = self._sequences.get(key)
+        if known is None or time.monotonic() - known[1] > _CONFIG_AGE_S:
             path = f"/v2/models/{quote(name, safe='')}/config"
             status, config = self._call(connection, "GET", path)
             if status != 200 or not isinstance(config, Mapping):
                 return False
-            self._sequences[key] = "sequence_batching" in config
-        return self._sequences[key]
+            known = self._sequences[key] = "sequence_batching" in config, time.monotonic()
+        return known[0]
 
     def _connection(self, backend: ServerAddress) -> http.client.HTTPConnection:
         if self._context is not None:
